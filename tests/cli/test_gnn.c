@@ -117,7 +117,7 @@ static void help_is_of_the_verb(void **state) {
   } texts[] = {{"generate", "  cleave gnn generate --rmat SCALE -o FILE [OPTIONS]", "--edges-per-vertex E", "--kset"},
                {"inspect", "  cleave gnn inspect GRAPH [OPTIONS]", "--kset LIST", "--rmat"},
                {"profile", "  cleave gnn profile --model FILE --graph FILE [OPTIONS]", "--import CSV", "--effort"},
-               {"plan", "  cleave gnn plan --model FILE --graph FILE --profile FILE [OPTIONS]", "--list-peps", "--resume"},
+               {"plan", "  cleave gnn plan --model FILE --graph FILE [OPTIONS]", "--list-peps", "--resume"},
                {"run", "  cleave gnn run --model FILE --graph FILE [OPTIONS]", "--resume", "--list-peps"}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
     char arguments[64], first[sizeof out];

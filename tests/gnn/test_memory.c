@@ -121,7 +121,8 @@ static void plan_and_run(uint64_t *seed, uint32_t number) {
   clv_error error = {0};
   char what[96];
   uint64_t most[CLV__MAX_DEVICES + 1] = {0};
-  options.effort = CLV__EFFORT_QUICK;
+  options.effort = number % 4 == 0 ? CLV__EFFORT_FULL : CLV__EFFORT_QUICK;
+  options.budget = 20000;
   test_gnn_make(&gnn, clv__allocator_default(), n, test_random(seed) % (8 * n), features, test_random(seed));
   clv__gnn_model *model = test_gnn_model(clv__allocator_default(), type, 1 + below(seed, 3), features, test_random(seed));
   double *expected = test_gnn_expected(&gnn, model);

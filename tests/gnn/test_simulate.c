@@ -281,8 +281,39 @@ static void test_sequences(void **unused) {
   assert_true(worse < 45);
 }
 
+/* Subgraphs with the same key form one cluster, wherever they stood, and nothing is lost. */
+static void test_clusters(void **unused) {
+  (void)unused;
+  uint64_t state = 12;
+  uint32_t before = 0, after = 0;
+  for (int round = 0; round < 200; ++round) {
+    pipeline p;
+    uint32_t count = 1 + (uint32_t)(test_random(&state) % (MOST * 3)), seen = 0;
+    for (uint32_t i = 0; i < count; ++i) p.works[i] = random_work(&state, 1 + round % 6);
+    open_pipeline(&p, count, 1 + round % 3);
+    for (uint32_t i = 0; i < count; ++i) {
+      uint32_t at = (uint32_t)(test_random(&state) % (i + 1));
+      p.candidate.sequence[i] = p.candidate.sequence[at];
+      p.candidate.sequence[at] = i;
+    }
+    uint32_t *sequence = p.candidate.sequence;
+    for (uint32_t i = 0; i < count; ++i) before += i == 0 || p.works[sequence[i - 1]].key != p.works[sequence[i]].key;
+    clv__search_cluster(&p.search, &p.candidate);
+    assert_true(p.candidate.makespan_ns == sequence_time(&p, sequence, count));
+    for (uint32_t i = 0; i < count; ++i) {
+      assert_true(sequence[i] < count && (seen >> sequence[i] & 1u) == 0);
+      seen |= 1u << sequence[i];
+      bool begins = i == 0 || p.works[sequence[i - 1]].key != p.works[sequence[i]].key;
+      after += begins;
+      for (uint32_t k = 0; begins && k < i; ++k) assert_true(p.works[sequence[k]].key != p.works[sequence[i]].key);
+    }
+    clv__arena_finish(&p.arena);
+  }
+  assert_true(after < before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_events), cmocka_unit_test(test_johnson),
-                                     cmocka_unit_test(test_sequences)};
+                                     cmocka_unit_test(test_sequences), cmocka_unit_test(test_clusters)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

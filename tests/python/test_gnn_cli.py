@@ -225,7 +225,11 @@ def check_metis(tally, made, asked, folder):
     missing = [k for k in (2, 4) if f"k = {k}: subgraphs from the cache" not in done]
     tally.add("-v says which cuts come from the cache", f"{missing} in {done}" if missing else None)
     ran = told("run", *asked, "--plan", plan_path)
-    tally.add("a run by the plan does not call METIS", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
+    tally.add("a run by the plan needs no cache", None if not ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
+              f"{ran['cut_from_cache']}, {ran['cut_metis_seconds']}")
+    os.remove(os.path.join(folder, "cached.membership.npy"))
+    ran = told("run", *asked, "--plan", plan_path)
+    tally.add("a run by the plan alone does not call METIS", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
               f"{ran['cut_from_cache']}, {ran['cut_metis_seconds']}")
     seen = json.loads(oracle.cleave("gnn", "inspect", made["graph"], *gnn_made.KSET, "--cache-dir", cache, "--json"))["per_k"]
     tally.add("inspect does not call METIS", None if [cut["cached"] for cut in seen] == [False, True, True] else f"{seen}")
@@ -262,6 +266,8 @@ def check_parts(tally, made, asked, folder):
     ran = told(*run, "--parts", given, "--verify")
     tally.add("--parts: run", None if planned["k"] > 1 and ran["cut_metis_seconds"] == 0 and ran["k"] == planned["k"] else f"k {planned['k']}, {ran['k']}")
     told("run", *asked, *costs, "--kset", "1,2", "--parts", two, "--verify")
+    told(*run, "--verify")  # the parts are beside the plan
+    os.remove(path("parts_plan.membership.npy"))
     refuse(tally, "a plan for parts without them", ["parts_plan.json", "--parts"], *run)
     refuse(tally, "parts of another k than the plan's", ["parts_plan.json", f"{planned['k']} subgraphs"], *run, "--parts", two if given == four else four)
     refuse(tally, "other parts than the plan's", ["parts_plan.json", "not the parts"], *run, "--parts",

@@ -225,6 +225,34 @@ def check_nominal(tally, asked, path):
     tally.add("run without a profile", same(path("single.npz"), path("nominal.npz")) or (None if ran["tables"] == "nominal" else ran["tables"]))
 
 
+def check_membership(tally, asked, plan, output, expected):
+    """The parts are beside a plan with k > 1. A run uses them: other parts are refused, and without them METIS runs again."""
+    beside = plan.removesuffix(".json") + ".membership.npy"
+    if os.path.exists(beside):
+        os.remove(beside)
+    told("plan", *asked, "--kset", "2,4", "--output", plan)
+    with open(plan, encoding="utf-8") as file:
+        made = json.load(file)
+    reason = None if made["k"] > 1 and made["membership"] == os.path.basename(beside) else f"k {made['k']}, {made.get('membership')}"
+    parts = np.load(beside)
+    if parts.dtype != np.uint32 or set(parts) != set(range(made["k"])):
+        reason = f"{parts.dtype}, parts {sorted(set(parts))}"
+    for layer in made["layers"]:
+        keys = [cluster["pep"] for cluster in layer["clusters"]]
+        if len(set(keys)) != len(keys):
+            reason = f"a key has two clusters: {keys}"
+    told("run", *asked, "--plan", plan, "--output", output)
+    tally.add("the membership beside a plan", reason or same(expected, output))
+    np.save(beside, (parts + 1) % made["k"])
+    refuse(tally, "another membership", ["not the parts that the plan was made for"], *asked, "--plan", plan, "--output", output)
+    with open(beside, "wb") as file:
+        file.write(b"no array")
+    refuse(tally, "a damaged membership", ["membership.npy"], *asked, "--plan", plan, "--output", output)
+    os.remove(beside)
+    told("run", *asked, "--plan", plan, "--output", output)
+    tally.add("no membership beside a plan", same(expected, output))
+
+
 def check_memory(tally, folder, graph, kinds):
     """A device with too little memory for one piece: the plans that are made run, within what they state. What never fits is refused
     with the memory that every k would need."""
@@ -249,6 +277,7 @@ def check_memory(tally, folder, graph, kinds):
                 except oracle.CleaveError as error:
                     reason = str(error)
                 tally.add(name, reason)
+    check_membership(tally, asked("gcn", 1_000_000, "npu"), plan, output, os.path.join(folder, "gcn_single.npz"))
     refuse(tally, "no k fits", ["k = 1 needs", "k = 2 needs", "k = 4 needs", "npu has 200000"], *asked(kinds[0], 200_000, "npu"), "--kset", "1,2", verb="plan")
 
 

@@ -130,12 +130,19 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status write_plan(cli_gnn_job *job, clv_error *error) {
+  const clv__membership *membership = NULL;
+  for (uint32_t c = 0; c < job->planning.cut_count; ++c) {
+    if (job->planning.cuts[c].membership.k == job->plan->k) membership = &job->planning.cuts[c].membership;
+  }
+  return clv__gnn_plan_write_with(job->plan, membership, cli_text(job->cli, OPTION_OUTPUT, NULL), error);
+}
+
 static clv_status plan(cli_gnn_job *job, clv_error *error) {
   clv__gnn_account account;
   CLV__TRY(cli_gnn_cut(job, error));
   CLV__TRY(cli_gnn_choose(job, error));
-  if (cli_is_given(job->cli, OPTION_OUTPUT))
-    CLV__TRY(clv__gnn_plan_write(job->plan, cli_text(job->cli, OPTION_OUTPUT, NULL), error));
+  if (cli_is_given(job->cli, OPTION_OUTPUT)) CLV__TRY(write_plan(job, error));
   CLV__TRY(export(job, error));
   CLV__TRY(clv__gnn_account_make(&job->cli->arena, job->plan, job->planning.stages, NULL, &account, error));
   CLV__TRY(cli_gnn_report_html(job, &account, error));

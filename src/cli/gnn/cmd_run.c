@@ -86,6 +86,7 @@ static clv_status read_plan(running *r, const char *path, clv_error *error) {
   cli_gnn_job *job = &r->job;
   const char *reason;
   const clv__membership *given = NULL;
+  clv__membership beside = {.k = 0};
   CLV__TRY(clv__gnn_plan_read(job->cli->allocator, path, &job->plan, error));
   CLV__TRY(cli_gnn_parts_read(job, error));
   for (uint32_t i = 0; i < job->part_count; ++i) {
@@ -94,10 +95,19 @@ static clv_status read_plan(running *r, const char *path, clv_error *error) {
   if (job->part_count > 0 && given == NULL)
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
                           "%s: the plan has %u subgraphs, but no --parts file has this number of parts", path, job->plan->k);
+  if (given == NULL && job->plan->membership[0] != '\0') {
+    clv_status found = clv__gnn_plan_read_membership(job->plan, path, job->cli->allocator, &beside, error);
+    if (found != CLV_OK && found != CLV_NOT_FOUND) return found;
+    if (found == CLV_OK) given = &beside;
+    if (found != CLV_OK && job->cli->verbose)
+      cli_note(job->cli, "%s is not beside the plan: partitioning the graph again", job->plan->membership);
+    if (found != CLV_OK) clv__error_clear(error);
+  }
   cli_progress(job->cli, "partitioning into %u subgraphs", job->plan->k);
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph, given,
                                               clv__context_cache(job->cli->context, &reason), &r->partitioned, error);
+  clv__membership_finish(job->cli->allocator, &beside);
   job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
 }

@@ -169,7 +169,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_TOP_K] = {"top-k", 0, CLI_NUMBER, false, CLI_IN(gnn), 1, "N", "all that may be useful",
                       "number of plans kept per subgraph, in addition to the plans that use a single device"},
     [OPTION_LIST_PEPS] = {"list-peps", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
-                          "list the candidate execution plans (PEPs) of each subgraph and layer for the chosen k"},
+                          "list the candidate execution plans (PEPs) of each subgraph and layer for the chosen k, by their keys"},
     [OPTION_PAD] = {"pad", 0, CLI_NUMBER, false, CLI_IN(gnn), 1, "N", "1000",
                     "pad the numbers of rows and edges to multiples of N on devices that need fixed shapes"},
     [OPTION_EXPORT_DIR] = {"export-dir", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "DIR", NULL,

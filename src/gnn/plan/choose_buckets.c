@@ -29,11 +29,11 @@ static clv_status make_room(const merging *s, merged *made, clv_error *error) {
   return clv__error_memory(error, s->cut->k * sizeof *made->peps);
 }
 
-/* Reorders the sequence: merging may have made the plans of some subgraphs equal, and such subgraphs should be adjacent. */
+/* Reorders the sequence: merging may have made the plans of some subgraphs equal, and such subgraphs form one cluster. */
 static clv_status order(const merging *s, merged *made, clv_error *error) {
   uint32_t k = s->cut->k;
   clv__search search;
-  clv__candidate candidate;
+  clv__candidate candidate, given;
   uint32_t *offsets = clv__arena_allocate_zero(s->arena, k + 1u, sizeof *offsets);
   clv__pep_work *works = clv__arena_allocate_zero(s->arena, k, sizeof *works);
   if (offsets == NULL || works == NULL) return clv__error_memory(error, k * sizeof *works);
@@ -44,23 +44,37 @@ static clv_status order(const merging *s, merged *made, clv_error *error) {
   const clv__pep_works all = {s->costs->machine, k, offsets, works};
   CLV__TRY(clv__search_init(&search, s->arena, &all, error));
   CLV__TRY(clv__candidate_init(&candidate, s->arena, k, error));
+  CLV__TRY(clv__candidate_init(&given, s->arena, k, error));
+  memcpy(given.sequence, made->sequence, k * sizeof *made->sequence);
   search.budget = ORDER_BUDGET;
   clv__search_order(&search, &candidate);
-  if (!(candidate.makespan_ns < made->makespan_ns)) return CLV_OK;
-  made->makespan_ns = candidate.makespan_ns;
-  memcpy(made->sequence, candidate.sequence, k * sizeof *made->sequence);
+  clv__search_cluster(&search, &candidate);
+  clv__search_cluster(&search, &given);
+  const clv__candidate *best = given.makespan_ns < candidate.makespan_ns ? &given : &candidate;
+  made->makespan_ns = best->makespan_ns;
+  memcpy(made->sequence, best->sequence, k * sizeof *made->sequence);
   return CLV_OK;
 }
 
-/* Merges the buckets of `made`, which must have plans and a sequence. Reorders the sequence if any were merged. */
+/* Merges the buckets of `made`, which must have plans, a sequence and its makespan. Reorders the sequence if any were merged. If
+ * that lengthens the schedule, because plans that are now equal must form one cluster, keeps the buckets. */
 static clv_status merge(const merging *s, merged *made, clv_error *error) {
+  merged before;
+  size_t k = s->cut->k;
   clv__bucketing bucketing = {
       .arena = s->arena, .costs = s->costs, .cut = s->cut, .peps = made->peps, .sequence = made->sequence};
+  CLV__TRY(make_room(s, &before, error));
+  before.makespan_ns = made->makespan_ns;
+  memcpy(before.peps, made->peps, k * sizeof *made->peps);
+  memcpy(before.sequence, made->sequence, k * sizeof *made->sequence);
   CLV__TRY(clv__buckets_merge(&bucketing, error));
   made->makespan_ns = bucketing.makespan_ns;
   made->merge_count = bucketing.merge_count;
   made->merges = bucketing.merges;
-  return made->merge_count > 0 ? order(s, made, error) : CLV_OK;
+  if (made->merge_count == 0) return CLV_OK;
+  CLV__TRY(order(s, made, error));
+  if (made->makespan_ns > bucketing.makespan_ns * (1 + 1e-9)) *made = before;
+  return CLV_OK;
 }
 
 /* Plans everything on one device. Callers must ignore the result if no buckets were merged (merge_count 0). */
@@ -111,6 +125,7 @@ clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const
     mine.peps[i] = *chosen->peps[i];
     mine.sequence[i] = chosen->sequence[i];
   }
+  mine.makespan_ns = chosen->timeline.makespan_ns;
   CLV__TRY(merge(&s, &mine, error));
   for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
     if (!isfinite(chosen->single_ns[d])) continue;

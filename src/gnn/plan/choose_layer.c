@@ -168,7 +168,7 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   options.peps = *peps;
   options.moves = NULL;
   clv_status status = choose_among(&apart, cut, c->best.makespan_ns, &found, error);
-  if (status == CLV_NOT_SUPPORTED) { /* no plans of this kind */
+  if (status == CLV_NOT_SUPPORTED || status == CLV_TOO_LARGE) { /* no plans of this kind */
     clv__error_clear(error);
     return CLV_OK;
   }
@@ -183,6 +183,16 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
 }
 
 /* ---- The result ---- */
+
+/* Gives each PEP key one cluster. Of the best schedule and the starts, the one that is shortest then stays. */
+static void cluster(clv__choosing *c) {
+  clv__search_cluster(&c->search, &c->best);
+  for (uint32_t s = 0; s < c->start_count; ++s) {
+    clv__candidate_copy(&c->trial, &c->starts[s]);
+    clv__search_cluster(&c->search, &c->trial);
+    clv__choosing_keep_best(c, &c->trial, c->start_from[s]);
+  }
+}
 
 static clv_status give(clv__choosing *c, clv_error *error) {
   clv__chosen_layer *chosen = c->chosen;
@@ -221,6 +231,7 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
     if (options->peps.most_blocks != 1) CLV__TRY(try_apart(&c, cut, &shares, "shares", &out, error));
   }
   CLV__TRY(try_last(&c, &out, error));
+  cluster(&c);
   /* whole nanoseconds, like all times */
   chosen->bound_all_ns = floor(fmin(out.bound_all_ns, c.best.makespan_ns));
   chosen->bound_ns = fmax(floor(fmin(out.bound_ns, c.best.makespan_ns)), chosen->bound_all_ns);

@@ -100,6 +100,8 @@ void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__te
       const clv__pep_part *part = &block->parts[i];
       clv__text_append(text, "%s%s %u-%u", i > 0 ? " + " : "", machine->devices[part->device].name, block->first, block->last);
       if (block->part_count > 1) clv__text_append(text, " x%.2f", (double)(part->to - part->from) / CLV__PEP_SHARES);
+      if (part->is_static)
+        clv__text_append(text, " %llux%llu", (unsigned long long)part->padded.rows, (unsigned long long)part->padded.edges);
     }
   }
 }

@@ -129,6 +129,7 @@ static clv_status fill(clv__gnn_plan *plan, const clv__gnn_plan_names *names, co
   plan->model = own(plan, names->model), plan->model_hash = own(plan, names->model_hash);
   plan->graph = own(plan, names->graph), plan->graph_hash = own(plan, names->graph_hash);
   plan->membership_key = own(plan, names->membership_key), plan->tables_hash = own(plan, names->tables_hash);
+  plan->membership = "";
   plan->seed = names->seed, plan->origin = choice->origin;
   plan->k = chosen->k, plan->layer_count = choice->layer_count;
   plan->makespan_ns = chosen->makespan_ns, plan->bound_ns = chosen->bound_ns, plan->best_single_ns = choice->best_single_ns;
@@ -257,6 +258,15 @@ static json_t *merge_json(const clv__gnn_plan *plan, const clv__bucket_merge *me
   return object;
 }
 
+/* The key that the subgraphs of a cluster share. */
+static void set_pep(json_t *cluster, const clv__gnn_plan *plan, const clv__pep *pep) {
+  clv__text text;
+  clv__text_init(&text, plan->arena.allocator);
+  clv__pep_describe(pep, &plan->machine, &text);
+  set_text(cluster, "pep", text.failed ? "" : text.data);
+  clv__text_finish(&text);
+}
+
 static json_t *layer_json(const clv__gnn_plan *plan, const clv__gnn_plan_layer *layer) {
   json_t *object = json_object(), *subgraphs = json_array(), *sequence = json_array(), *clusters = json_array();
   for (uint32_t i = 0; i < plan->k; ++i) json_array_append_new(subgraphs, pep_json(plan, &layer->peps[i]));
@@ -265,6 +275,7 @@ static json_t *layer_json(const clv__gnn_plan *plan, const clv__gnn_plan_layer *
     json_t *cluster = json_object();
     set_size(cluster, "first", layer->clusters[c].first);
     set_size(cluster, "count", layer->clusters[c].count);
+    set_pep(cluster, plan, &layer->peps[layer->sequence[layer->clusters[c].first]]);
     json_array_append_new(clusters, cluster);
   }
   set_text(object, "layer", layer->layer);
@@ -347,6 +358,7 @@ static json_t *plan_json(const clv__gnn_plan *plan) {
   set_text(root, "graph", plan->graph);
   set_text(root, "graph_hash", plan->graph_hash);
   set_text(root, "membership_key", plan->membership_key);
+  if (plan->membership[0] != '\0') set_text(root, "membership", plan->membership);
   set_text(root, "tables_hash", plan->tables_hash);
   set_text(root, "prices", clv__table_origin_name(plan->origin));
   set_size(root, "seed", plan->seed);

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_GNN_PLAN_PLAN_H
 #define CLEAVE_GNN_PLAN_PLAN_H
 
+#include "gnn/data/partition.h"
 #include "gnn/plan/choose.h"
 
 enum { CLV__GNN_PLAN_VERSION = 1 };
@@ -47,6 +48,7 @@ typedef struct clv__gnn_plan {
   clv__arena arena;
   /* The inputs that the plan was made for. */
   const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
+  const char *membership; /* the file beside the plan that has the part of each vertex; "": none */
   uint64_t seed;
   clv__table_origin origin;
   clv__machine machine; /* names, memory spaces, is_static, padding, queues, merge and switch costs */
@@ -76,6 +78,13 @@ double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item);
 
 clv_status clv__gnn_plan_print(const clv__gnn_plan *plan, clv__text *text, clv_error *error);
 clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_error *error);
+/* Like clv__gnn_plan_write(), with the membership in a file beside it: plan.membership.npy for plan.json. For k = 1 there is
+ * none. */
+clv_status clv__gnn_plan_write_with(clv__gnn_plan *plan, const clv__membership *membership, const char *path, clv_error *error);
+/* Reads the membership beside the plan at `path`, which must name one. Callers compare it with the plan
+ * (clv__gnn_plan_subgraphs()). Returns CLV_NOT_FOUND if the file is not there, and CLV_INVALID_MODEL if it is damaged. */
+clv_status clv__gnn_plan_read_membership(const clv__gnn_plan *plan, const char *path, const clv_allocator *allocator,
+                                         clv__membership *membership, clv_error *error);
 /* Parses a plan. Rejects inconsistent plans: blocks that omit stages, devices in two blocks, sequences that omit subgraphs.
  * Simulates the timelines from the parts' times, so that an edited file stays consistent. */
 clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text, size_t size_bytes, const char *name,

@@ -188,8 +188,25 @@ static clv_status read_sequence(const reading *r, const json_t *item, const char
 }
 
 /* Compares the listed clusters with those that follow from the plans and the sequence, because an edited file may not match. */
+/* Compares a cluster's PEP key; older plans have none. */
+static clv_status check_key(const reading *r, const json_t *cluster, const char *where, const clv__pep *pep) {
+  const char *said = json_string_value(json_object_get(cluster, "pep"));
+  clv__text text;
+  if (json_object_get(cluster, "pep") == NULL) return CLV_OK;
+  clv__text_init(&text, r->plan->arena.allocator);
+  clv__pep_describe(pep, &r->plan->machine, &text);
+  clv_status status = CLV_OK;
+  if (text.failed)
+    status = clv__error_memory(r->json.error, text.size_bytes);
+  else if (said == NULL || strcmp(said, text.data) != 0)
+    status = clv__json_bad(&r->json, "%s: a cluster has 'pep' '%.120s', but according to its subgraphs '%.120s'", where,
+                           said != NULL ? said : "", text.data);
+  clv__text_finish(&text);
+  return status;
+}
+
 static clv_status check_clusters(const reading *r, const json_t *item, const char *where, const clv__gnn_plan_layer *layer) {
-  static const char *const keys[] = {"first", "count", NULL};
+  static const char *const keys[] = {"first", "count", "pep", NULL};
   json_t *list;
   CLV__TRY(clv__json_list(&r->json, item, where, "clusters", 1, r->plan->k, &list));
   if (json_array_size(list) != layer->cluster_count)
@@ -204,6 +221,7 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
     if (first != layer->clusters[c].first || count != layer->clusters[c].count)
       return clv__json_bad(&r->json, "%s: cluster %u has %u subgraphs from position %u, but according to the plans %u from %u",
                            where, c, count, first, layer->clusters[c].count, layer->clusters[c].first);
+    CLV__TRY(check_key(r, cluster, where, &layer->peps[layer->sequence[first]]));
   }
   return CLV_OK;
 }
@@ -346,6 +364,11 @@ static clv_status read_head(const reading *r, const json_t *root) {
   CLV__TRY(get_text(r, root, "plan", "graph", &plan->graph));
   CLV__TRY(get_text(r, root, "plan", "graph_hash", &plan->graph_hash));
   CLV__TRY(get_text(r, root, "plan", "membership_key", &plan->membership_key));
+  plan->membership = "";
+  if (json_object_get(root, "membership") != NULL) CLV__TRY(get_text(r, root, "plan", "membership", &plan->membership));
+  if (strchr(plan->membership, '/') != NULL)
+    return clv__json_bad(&r->json, "plan: 'membership' is '%.60s'; expected the name of a file in the folder of the plan",
+                         plan->membership);
   CLV__TRY(get_text(r, root, "plan", "tables_hash", &plan->tables_hash));
   CLV__TRY(get_text(r, root, "plan", "best_single_device", &plan->best_single_device));
   CLV__TRY(get_text(r, root, "plan", "why", &plan->why));
@@ -371,6 +394,7 @@ static clv_status read_root(const reading *r, json_t *root) {
                                      "graph",
                                      "graph_hash",
                                      "membership_key",
+                                     "membership",
                                      "prices",
                                      "seed",
                                      "machine",

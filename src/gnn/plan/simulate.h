@@ -94,6 +94,9 @@ void clv__candidate_copy(clv__candidate *to, const clv__candidate *from);
 void clv__search_begin(clv__search *search, clv__candidate *candidate);
 /* Like clv__search_begin(), then improves the sequence by moving clusters and subgraphs. */
 void clv__search_order(clv__search *search, clv__candidate *candidate);
+/* Brings subgraphs with the same PEP key together, so that each key has one cluster, and then moves clusters, and subgraphs
+ * within them, as long as the makespan falls. The result may be longer than the candidate was. */
+void clv__search_cluster(clv__search *search, clv__candidate *candidate);
 /* Searches all sequences of the chosen plans that may be below `goal_ns`. A better sequence replaces the candidate's. Returns
  * a lower bound on all sequences of these plans: at most goal_ns, and 0 if `nodes` ran out before anything was proven. On
  * return, `nodes` holds the remaining budget. The bound ignores switches and queue limits, so it may be slightly below the
