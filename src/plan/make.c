@@ -182,17 +182,19 @@ static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   plan->passes = placing->passes;
 }
 
-/* Cuts the placement again after it was changed to fit into memory. */
-static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__placing *placing, clv_error *error) {
-  clv__cut *cut = &placing->cut;
-  if (plan->split == CLV__SPLIT_LINEAR && strategy->split == CLV__SPLIT_LINEAR) {
-    const clv__list_cut options = {.copy_limit = strategy->copy_limit, .joined = "view"};
-    CLV__TRY(clv__place_cut_list(plan->problem, &options, &plan->arena, placing, error));
-  } else {
-    CLV__TRY(clv__split(plan->problem, placing->devices, placing->groups, plan->split, &plan->arena, cut, error));
+typedef struct cutting {
+  const clv_plan *plan;
+  const clv__strategy *strategy;
+} cutting;
+
+/* Cuts a placement that was changed to fit into memory. */
+static clv_status cut_again(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error) {
+  const cutting *c = cookie;
+  if (c->plan->split == CLV__SPLIT_LINEAR && c->strategy->split == CLV__SPLIT_LINEAR) {
+    const clv__list_cut options = {.copy_limit = c->strategy->copy_limit, .joined = "view"};
+    return clv__place_cut_list(c->plan->problem, &options, arena, placing, error);
   }
-  keep_causes(plan, placing);
-  return clv__plan_set_cut(plan, cut, placing->streamed, error);
+  return clv__split(c->plan->problem, placing->devices, placing->groups, c->plan->split, arena, &placing->cut, error);
 }
 
 /* Places with `strategy`, splits, and changes the result until it fits into memory. `memory_changed`: the first result did not
@@ -211,13 +213,9 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
     CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &placing.cut, error));
   }
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
-  bool changed = true;
-  *memory_changed = false;
-  while (changed) { /* ends: nodes only move to later devices or to one without a limit, and groups only shrink */
-    CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
-    *memory_changed = *memory_changed || changed;
-    if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
-  }
+  clv__cutter cutter = {cut_again, &(cutting){plan, strategy}};
+  CLV__TRY(clv__place_within_memory(plan, &placing, &cutter, memory_changed, error));
+  if (*memory_changed) keep_causes(plan, &placing);
   CLV__TRY(clv__plan_set_steps(plan, error));
   plan->time_split_ms = now_ms() - start;
   return CLV_OK;

@@ -9,6 +9,7 @@
 
 #include "cleave/cleave.h"
 #include "models.h"
+#include "place/place.h"
 #include "plan/plan.h"
 
 typedef struct fixture {
@@ -17,15 +18,21 @@ typedef struct fixture {
   clv_graph *graph;
 } fixture;
 
-static void open_with(fixture *f, const char *option) {
+static void open_spec(fixture *f, const char *spec, const char *option) {
   clv_error error = {0};
   assert_ok(clv_context_create(NULL, &f->context, &error), error);
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
   options.list = "npu,cpu";
   options.device_options = &option;
   options.device_option_count = option != NULL;
+  options.npu_specs = &spec;
+  options.npu_spec_count = spec != NULL;
   assert_ok(clv_devices_open(f->context, &options, &f->devices, &error), error);
   f->graph = test_seven_nodes(clv__allocator_default());
+}
+
+static void open_with(fixture *f, const char *option) {
+  open_spec(f, NULL, option);
 }
 
 static void close_all(fixture *f) {
@@ -114,12 +121,7 @@ static void refusals_say_why(void **state) {
   close_all(&f);
 }
 
-/* Four additions whose weights and results do not fit together. They move to the CPU, unless they are pinned. */
-static void memory_moves_partitions(void **state) {
-  (void)state;
-  fixture f;
-  open_with(&f, "npu:memory=56K");
-  clv_graph_destroy(f.graph);
+static clv_graph *additions(void) {
   test_graph g;
   int64_t square[] = {64, 64};
   test_graph_begin(&g, clv__allocator_default(), 1);
@@ -132,7 +134,17 @@ static void memory_moves_partitions(void **state) {
     test_graph_weight(&g, name, 2, square);
     test_graph_node(&g, output, "Add", inputs, output);
   }
-  f.graph = test_graph_end(&g, "v4");
+  return test_graph_end(&g, "v4");
+}
+
+/* Four additions whose weights do not fit together, on a device that takes them as constants only. They move to the CPU, unless
+ * they are pinned. */
+static void memory_moves_partitions(void **state) {
+  (void)state;
+  fixture f;
+  open_spec(&f, "{\"operators\": {\"Add\": {\"constant_inputs\": [1]}}}", "npu:memory=64K");
+  clv_graph_destroy(f.graph);
+  f.graph = additions();
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   options.strategy = "contiguous";
   clv_plan *plan = plan_with(&f, &options);
@@ -145,7 +157,28 @@ static void memory_moves_partitions(void **state) {
   clv_assignment pin = {"v*", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
-  expect_refusal(&f, &options, "is pinned to npu, but with its partition this device would need");
+  expect_refusal(&f, &options, "npu would need at least 131072 bytes but has 65536");
+  close_all(&f);
+}
+
+/* The same additions on a device that takes weights as inputs. The memory of one addition is enough for all. */
+static void one_addition_at_a_time(void **state) {
+  (void)state;
+  fixture f;
+  open_with(&f, "npu:memory=48K");
+  clv_graph_destroy(f.graph);
+  f.graph = additions();
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  clv_assignment pin = {"v*", "npu"};
+  options.pins = &pin;
+  options.pin_count = 1;
+  for (uint32_t s = 0; clv__strategies[s] != NULL; ++s) {
+    options.strategy = clv__strategies[s]->name;
+    clv_plan *plan = plan_with(&f, &options);
+    assert_int_equal(plan->partition_count, 4);
+    assert_int_equal(plan->needs[0].total_bytes, 48 << 10);
+    clv_plan_destroy(plan);
+  }
   close_all(&f);
 }
 
@@ -238,6 +271,7 @@ int main(void) {
       cmocka_unit_test(pins_hold),
       cmocka_unit_test(refusals_say_why),
       cmocka_unit_test(memory_moves_partitions),
+      cmocka_unit_test(one_addition_at_a_time),
       cmocka_unit_test(plan_files_read_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
