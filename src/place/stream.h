@@ -27,6 +27,11 @@ clv_status clv__stream_list(const clv__problem *problem, const uint32_t *devices
 /* Returns the number of weights that stay resident in step `step` of `steps`: none in step 0, all in the last. The steps have
  * about equally many bytes. */
 uint32_t clv__stream_kept(const clv__stream *stream, uint32_t step, uint32_t steps);
+/* Returns a size of the buffer: 0, the smallest that can hold the weights of each node, or twice the one before. */
+static inline uint64_t clv__stream_buffer(const clv__stream *stream, uint32_t index) {
+  return index == 0 ? 0 : stream->buffer_bytes << (index - 1);
+}
+
 /* A way to stream. */
 typedef struct clv__stream_way {
   uint32_t kept;         /* the number of weights that stay resident */

@@ -123,8 +123,15 @@ clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const
       continue;
     }
     clv__fitting f = {.plan = plan, .cutter = cutter, .device = d, .least_bytes = UINT64_MAX};
-    CLV__TRY(relieve(&f, placing, error));
     *changed = true;
+    if (placing->is_fitted) { /* the strategy knows less of the memory: start without its remedy */
+      placing->is_fitted = false;
+      placing->groups = NULL;
+      placing->streamed = NULL;
+      CLV__TRY(clv__fitting_adopt(&f, placing, error));
+    } else {
+      CLV__TRY(relieve(&f, placing, error));
+    }
     d = 0; /* ends: nodes only move to later devices or to one without a limit */
   }
   return CLV_OK;

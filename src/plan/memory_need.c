@@ -100,6 +100,8 @@ static clv_status ask_device(clv_plan *plan, uint32_t device, uint64_t inner_byt
     if (answer->is_too_large && need->too_large == CLV__NONE) need->too_large = p;
   }
   if (need->too_large != CLV__NONE && need->scratch_bytes < inner_bytes) need->scratch_bytes = inner_bytes;
+  uint64_t own = clv__sum_ns(need->scratch_bytes, need->held_bytes);
+  if (own > inner_bytes && own - inner_bytes > plan->unforeseen_bytes[device]) plan->unforeseen_bytes[device] = own - inner_bytes;
   need->is_guessed = false;
   return CLV_OK;
 }

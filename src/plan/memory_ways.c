@@ -138,20 +138,15 @@ static clv_status describe(clv__fitting *f, const clv__stream *stream, const clv
   return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
 }
 
-/* The size of a buffer: 0, the smallest that can hold the weights of each node, or twice the one before. */
-static uint64_t buffer_of(const clv__stream *stream, uint32_t index) {
-  return index == 0 ? 0 : stream->buffer_bytes << (index - 1);
-}
-
 static clv_status list(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
                        candidate *candidates, uint32_t *count, clv_error *error) {
   const uint64_t total = stream->ends[stream->count - 1];
   uint32_t steps = CUT_NODES / (f->plan->problem->node_count + 1);
   steps = steps > KEPT_STEPS ? KEPT_STEPS : steps < LEAST_STEPS ? LEAST_STEPS : steps;
   for (uint32_t b = 0; b < 2 * BUFFERS; ++b) {
-    clv__stream_way way = {.buffer_bytes = buffer_of(stream, b / 2), .is_fine = b % 2 == 1};
+    clv__stream_way way = {.buffer_bytes = clv__stream_buffer(stream, b / 2), .is_fine = b % 2 == 1};
     uint32_t last = CLV__NONE;
-    if (b / 2 > 1 && buffer_of(stream, b / 2 - 1) >= total) break; /* the buffer before was as large as all weights */
+    if (b / 2 > 1 && clv__stream_buffer(stream, b / 2 - 1) >= total) break; /* the buffer before was as large as all weights */
     for (uint32_t step = 0; step < steps; ++step) {
       bool is_valid;
       way.kept = clv__stream_kept(stream, step, steps);

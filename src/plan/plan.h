@@ -116,6 +116,7 @@ struct clv_plan {
   const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
 
   clv__memory_need needs[CLV__MAX_DEVICES];        /* by device */
+  uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: the most scratch and executables beyond what strategies know */
   clv__scratch_answer *answers[CLV__ANSWER_SLOTS]; /* hash table, by the low bits */
 
   clv__price price;

@@ -1,5 +1,6 @@
 /* A session takes no more memory than its plan states, and the plan states no more than the devices have. Random models on one or
- * two virtual NPUs with random memories, with and without the CPU, for all strategies. */
+ * two virtual NPUs with random memories, with and without the CPU, for all strategies. On one device, more memory never makes a
+ * plan slower. On several, `optimal` fills the devices. */
 #include "device/memory_pool.h"
 #include "execute/session.h"
 #include "machine.h"
@@ -123,9 +124,105 @@ static void the_session_keeps_within_the_plan(void **state) {
   assert_true(made > 150 && streamed > 20);
 }
 
+static void more_memory_is_never_slower(void **state) {
+  (void)state;
+  uint32_t made = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    uint64_t before = UINT64_MAX;
+    for (uint32_t memory = 22; memory < 480; memory += 6) {
+      machine m;
+      open_limited(&m, "npu", (const uint32_t[]){memory, 0});
+      clv_graph *graph = random_model(&m.counting.allocator, seed * 31, MOST_NODES);
+      clv_plan *plan = NULL;
+      clv_error error = {0};
+      clv_status status = clv_plan_make(graph, m.devices, NULL, &plan, &error);
+      if (status != CLV_OK && before != UINT64_MAX) fail_msg("seed %u: %uK: %s", (unsigned)seed, memory, error.message);
+      if (status == CLV_OK) {
+        ++made;
+        if (plan->predicted_ns > before) {
+          fail_msg("seed %u: %uK: %llu ns, with less memory %llu", (unsigned)seed, memory, (unsigned long long)plan->predicted_ns,
+                   (unsigned long long)before);
+        }
+        before = plan->predicted_ns;
+      }
+      clv_plan_destroy(plan);
+      clv_graph_destroy(graph);
+      machine_close(&m);
+    }
+  }
+  assert_true(made > 600);
+}
+
+/* A chain of equal products, some MiB each. */
+static clv_graph *chain(const clv_allocator *allocator, uint32_t count, int64_t rows, int64_t width) {
+  test_graph g;
+  char name[16], in[40], out[16] = "";
+  test_graph_begin(&g, allocator, 1);
+  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(rows, width));
+  for (uint32_t i = 0; i < count; ++i) {
+    snprintf(in, sizeof in, "w%u", i);
+    test_graph_weight(&g, in, 2, DIMS(width, width));
+    snprintf(name, sizeof name, "m%u", i);
+    snprintf(in, sizeof in, "v%u,w%u", i, i);
+    snprintf(out, sizeof out, "v%u", i + 1);
+    test_graph_node(&g, name, "MatMul", in, out);
+  }
+  return test_graph_end(&g, out);
+}
+
+/* Eight products with weights of 4 MiB: one NPU has room for one of them, the other for four. `optimal` fills both, as pins
+ * would. */
+static void devices_are_filled(void **state) {
+  (void)state;
+  static const char *const lists[] = {"npu,npu1,cpu", "npu,cpu"};
+  static const uint32_t memory[][2] = {{10240, 20480}, {20480, 0}};
+  static const char *const pins[] = {"m0=npu,m1=npu1,m2=npu1,m3=npu1,m4=npu1,m5=cpu,m6=cpu,m7=cpu",
+                                     "m0=npu,m1=npu,m2=npu,m3=npu,m4=cpu,m5=cpu,m6=cpu,m7=cpu"};
+  for (int i = 0; i < 2; ++i) {
+    machine m;
+    open_limited(&m, lists[i], memory[i]);
+    clv_graph *graph = chain(&m.counting.allocator, 8, 64, 1024);
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    clv_plan *pinned = machine_plan(&m, graph, pins[i], options);
+    options.strategy = "optimal";
+    clv_plan *plan = machine_plan(&m, graph, NULL, options);
+    if (plan->predicted_ns > pinned->predicted_ns) {
+      fail_msg("%s: %llu ns, with pins %llu", lists[i], (unsigned long long)plan->predicted_ns,
+               (unsigned long long)pinned->predicted_ns);
+    }
+    clv_plan_destroy(plan);
+    clv_plan_destroy(pinned);
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+}
+
+/* 64 weights of 256 KiB in 4 MiB, and in hardly more than the memory of one product, for every strategy. */
+static void little_memory_is_enough(void **state) {
+  (void)state;
+  static const uint32_t memory[][2] = {{4096, 0}, {600, 0}};
+  for (int i = 0; i < 2; ++i) {
+    for (uint32_t s = 0; s < strategy_count(); ++s) {
+      machine m;
+      open_limited(&m, "npu", memory[i]);
+      clv_graph *graph = chain(&m.counting.allocator, 64, 4, 256);
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      options.strategy = clv__strategies[s]->name;
+      clv_plan *plan = machine_plan(&m, graph, NULL, options);
+      assert_true(streamed_of(plan) > 0 && plan->needs[0].total_bytes <= (uint64_t)memory[i][0] << 10);
+      clv_plan_destroy(plan);
+      clv_graph_destroy(graph);
+      machine_close(&m);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_session_keeps_within_the_plan),
+      cmocka_unit_test(more_memory_is_never_slower),
+      cmocka_unit_test(devices_are_filled),
+      cmocka_unit_test(little_memory_is_enough),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
