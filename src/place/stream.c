@@ -18,15 +18,19 @@ static int compare_ranked(const void *a, const void *b) {
 }
 
 static bool is_read_there(const clv__stream *s, uint32_t node, uint32_t weight, const uint16_t *streamed) {
-  if (s->devices[node] != s->device || !clv__can_stream(s->problem, weight, s->device)) return false;
+  if (s->devices[node] != s->device || s->problem->spaces[s->device] == 0) return false;
+  if (!clv__can_stream(s->problem, weight, s->device)) return false;
   return streamed == NULL || (streamed[weight] >> s->device & 1u) == 0;
 }
 
-/* Counts the readers of each weight, in `seen`, and finds the smallest buffer. */
+/* Counts the readers of each weight, in `seen`, and finds the largest node. */
 static void count_readers(clv__stream *s, const uint16_t *streamed) {
   const clv__problem *problem = s->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, computed = 0;
+    for (uint32_t w = problem->write_offsets[n]; s->devices[n] == s->device && w < problem->write_offsets[n + 1]; ++w)
+      computed += problem->value_bytes[problem->writes[w]];
+    if (computed > s->value_bytes) s->value_bytes = computed;
     for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) {
       uint32_t weight = problem->weights[k];
       if (!is_read_there(s, n, weight, streamed)) continue;
@@ -52,7 +56,6 @@ clv_status clv__stream_list(const clv__problem *problem, const uint32_t *devices
     return clv__error_memory(error, most * sizeof *order);
   }
   memset(stream->positions, 0xff, most * sizeof *stream->positions); /* CLV__NONE */
-  if (problem->spaces[device] == 0) return CLV_OK;
   count_readers(stream, streamed);
   for (uint32_t w = 0; w < most; ++w) {
     uint64_t in_ns = problem->weight_in_ns[(size_t)w * problem->space_count + problem->spaces[device]], bytes;

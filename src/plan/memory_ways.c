@@ -7,7 +7,7 @@
 #include "place/stream.h"
 
 /* Streaming tries up to KEPT_STEPS prefixes for up to BUFFERS sizes of the buffer, and fewer for large graphs. */
-enum { KEPT_STEPS = 64, LEAST_STEPS = 8, BUFFERS = 7, CUT_NODES = 400000, MOST_CANDIDATES = 2 * BUFFERS * KEPT_STEPS };
+enum { KEPT_STEPS = 64, LEAST_STEPS = 8, BUFFERS = 7, CUT_NODES = 400000, MOST_CANDIDATES = 2 * BUFFERS * (KEPT_STEPS + 1) };
 
 /* Cuts the placing in `arena`, plans its copies and computes its time. */
 static clv_status price(const clv__fitting *f, clv__placing *placing, clv__arena *arena, clv__copies *copies, uint64_t *time_ns,
@@ -138,24 +138,30 @@ static clv_status describe(clv__fitting *f, const clv__stream *stream, const clv
   return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
 }
 
+/* Describes the ways of one buffer. If all weights stay resident, only fine cuts change anything. */
+static clv_status list_buffer(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
+                              clv__stream_way way, candidate *candidates, uint32_t *count, clv_error *error) {
+  uint32_t steps = CUT_NODES / (f->plan->problem->node_count + 1), last = CLV__NONE;
+  steps = steps > KEPT_STEPS ? KEPT_STEPS : steps < LEAST_STEPS ? LEAST_STEPS : steps;
+  for (uint32_t step = 0; step <= steps; ++step) {
+    bool is_valid;
+    way.kept = step == steps ? stream->count : clv__stream_kept(stream, step, steps);
+    if (way.kept == last || (way.kept == stream->count && !way.is_fine)) continue;
+    last = way.kept;
+    candidate c = {.way = way};
+    CLV__TRY(describe(f, stream, from, trial, &c, &is_valid, error));
+    if (is_valid) candidates[(*count)++] = c;
+  }
+  return CLV_OK;
+}
+
 static clv_status list(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
                        candidate *candidates, uint32_t *count, clv_error *error) {
-  const uint64_t total = stream->ends[stream->count - 1];
-  uint32_t steps = CUT_NODES / (f->plan->problem->node_count + 1);
-  steps = steps > KEPT_STEPS ? KEPT_STEPS : steps < LEAST_STEPS ? LEAST_STEPS : steps;
+  const uint64_t total = stream->count == 0 ? 0 : stream->ends[stream->count - 1];
   for (uint32_t b = 0; b < 2 * BUFFERS; ++b) {
-    clv__stream_way way = {.buffer_bytes = clv__stream_buffer(stream, b / 2), .is_fine = b % 2 == 1};
-    uint32_t last = CLV__NONE;
-    if (b / 2 > 1 && clv__stream_buffer(stream, b / 2 - 1) >= total) break; /* the buffer before was as large as all weights */
-    for (uint32_t step = 0; step < steps; ++step) {
-      bool is_valid;
-      way.kept = clv__stream_kept(stream, step, steps);
-      if (way.kept == last || way.kept >= stream->count) continue;
-      last = way.kept;
-      candidate c = {.way = way};
-      CLV__TRY(describe(f, stream, from, trial, &c, &is_valid, error));
-      if (is_valid) candidates[(*count)++] = c;
-    }
+    clv__stream_way way = {.buffer_bytes = clv__stream_buffer(stream, b / 2, b % 2 == 1), .is_fine = b % 2 == 1};
+    if (b / 2 > 1 && !way.is_fine && clv__stream_buffer(stream, b / 2 - 1, false) >= total) continue; /* no more cuts */
+    CLV__TRY(list_buffer(f, stream, from, trial, way, candidates, count, error));
   }
   qsort(candidates, *count, sizeof *candidates, by_time);
   return CLV_OK;
@@ -193,7 +199,7 @@ clv_status clv__fitting_stream(clv__fitting *f, const clv__placing *placing, clv
   if (status == CLV_OK) {
     status = clv__stream_list(plan->problem, placing->devices, placing->streamed, f->device, &work, &stream, error);
   }
-  if (status == CLV_OK && stream.count > 0) {
+  if (status == CLV_OK) {
     status = list(f, &stream, placing, &way->placing, candidates, &count, error);
     if (status == CLV_OK) status = try_candidates(f, &stream, placing, candidates, count, way, error);
   }

@@ -107,15 +107,18 @@ static clv_status count_copy(counting *c, const clv__copy *copy, uint32_t step, 
   return touch(c, copy->value, copy->is_weight, copy->to, step, error);
 }
 
+/* A device without a limit counts if it shares the memory of one that has a limit. */
+static bool is_counted(const counting *c, uint32_t device) {
+  return c->problem->limits[device].memory_bytes > 0 || (c->limited >> c->problem->spaces[device] & 1u) != 0;
+}
+
 static clv_status count_steps(counting *c, const clv__copies *copies, clv__memory *memory, clv_error *error) {
   uint32_t copy = 0, step = 0;
   for (uint32_t p = 0; p <= c->cut->count; ++p) {
     for (; copy < copies->count && copies->items[copy].before == p; ++copy) {
       CLV__TRY(count_copy(c, &copies->items[copy], step++, error));
     }
-    if (p < c->cut->count && c->problem->limits[c->cut->devices[p]].memory_bytes > 0) {
-      CLV__TRY(count_partition(c, p, step, memory, error));
-    }
+    if (p < c->cut->count && is_counted(c, c->cut->devices[p])) CLV__TRY(count_partition(c, p, step, memory, error));
     ++step;
   }
   return CLV_OK;

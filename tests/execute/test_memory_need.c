@@ -127,9 +127,9 @@ static void the_session_keeps_within_the_plan(void **state) {
 static void more_memory_is_never_slower(void **state) {
   (void)state;
   uint32_t made = 0;
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
     uint64_t before = UINT64_MAX;
-    for (uint32_t memory = 22; memory < 480; memory += 6) {
+    for (uint32_t memory = 22; memory < 480; memory += 9) {
       machine m;
       open_limited(&m, "npu", (const uint32_t[]){memory, 0});
       clv_graph *graph = random_model(&m.counting.allocator, seed * 31, MOST_NODES);
@@ -150,7 +150,7 @@ static void more_memory_is_never_slower(void **state) {
       machine_close(&m);
     }
   }
-  assert_true(made > 600);
+  assert_true(made > 200);
 }
 
 /* A chain of equal products, some MiB each. */

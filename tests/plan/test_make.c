@@ -157,7 +157,7 @@ static void memory_moves_partitions(void **state) {
   clv_assignment pin = {"v*", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
-  expect_refusal(&f, &options, "npu would need at least 131072 bytes but has 65536");
+  expect_refusal(&f, &options, "npu would need at least 98304 bytes but has 65536");
   close_all(&f);
 }
 

@@ -82,12 +82,16 @@ static clv_status stream_device(streamer *s) {
   uint32_t steps = is_large ? FEW_STEPS : STEPS, buffers = is_large ? FEW_BUFFERS : BUFFERS;
   const uint64_t total = s->stream.count == 0 ? 0 : s->stream.ends[s->stream.count - 1];
   if (steps > s->stream.count) steps = s->stream.count;
-  for (uint32_t is_fine = 0; is_fine < 2 && !any && steps > 0; ++is_fine) {
-    for (uint32_t b = 0; b < buffers && (b < 2 || clv__stream_buffer(&s->stream, b - 1) < total); ++b) {
-      bool is_fitting;
-      CLV__TRY(try_buffer(s, clv__stream_buffer(&s->stream, b), is_fine == 1, steps, &is_fitting));
-      any = any || is_fitting;
-    }
+  for (uint32_t b = 0; b < 2 * buffers && (b < buffers || !any); ++b) { /* fine cuts come last, and the finest at the end */
+    bool is_fitting = false, is_fine = b >= buffers;
+    uint32_t index = is_fine ? 2 * buffers - 1 - b : b;
+    clv__stream_way way = {
+        .kept = s->stream.count, .buffer_bytes = clv__stream_buffer(&s->stream, index, is_fine), .is_fine = is_fine};
+    if (is_fine) CLV__TRY(try_way(s, &way, &is_fitting));
+    if (is_fitting) return CLV_OK;
+    if (steps == 0 || (index > 1 && clv__stream_buffer(&s->stream, index - 1, is_fine) >= total)) continue;
+    CLV__TRY(try_buffer(s, way.buffer_bytes, is_fine, steps, &is_fitting));
+    any = any || is_fitting;
   }
   return CLV_OK;
 }
@@ -102,7 +106,7 @@ clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__ar
   CLV__TRY(make_arrays(o, arena, &s.best));
   CLV__TRY(evaluate(&s, &from, &s.score));
   for (uint32_t d = 0; d < problem->device_count && s.score.excess_bytes > 0; ++d) {
-    if (problem->limits[d].memory_bytes == 0 || problem->spaces[d] == 0) continue;
+    if (problem->limits[d].memory_bytes == 0) continue;
     CLV__TRY(clv__stream_list(problem, devices, NULL, d, arena, &s.stream, o->error));
     CLV__TRY(stream_device(&s));
     copy(problem, &s.best, &from);
