@@ -301,6 +301,33 @@ static clv_status find_late(clv__prepared *prepared, const bool **late, clv_erro
   return CLV_OK;
 }
 
+/* Returns the largest arena of the space with which the device stays within the memory that the plan states, or, if the plan
+ * knows only typical sizes, within its limit. */
+static uint64_t allowed_bytes(const clv_plan *plan, uint32_t space) {
+  uint64_t allowed = UINT64_MAX;
+  for (uint32_t d = 0; d < plan->devices->count && space != CLV__SPACE_HOST; ++d) {
+    const clv__memory_need *need = &plan->needs[d];
+    uint64_t limit = plan->devices->items[d].info.memory_limit_bytes, others = need->total_bytes - need->value_bytes;
+    if (plan->devices->items[d].space != space || limit == 0) continue;
+    uint64_t its = !clv__plan_has_open_inputs(plan) ? need->value_bytes : limit > others ? limit - others : 0;
+    if (its < allowed) allowed = its;
+  }
+  return allowed;
+}
+
+/* Arranges all spaces. If one would need more than the plan states, steps that could overlap run one after the other where they
+ * share bytes. */
+static clv_status arrange_spaces(clv__prepared *prepared, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  for (uint32_t space = 0; space < plan->devices->space_count; ++space) {
+    CLV__TRY(arrange_space(prepared, space, error));
+    if (prepared->is_tight || prepared->space_bytes[space] <= allowed_bytes(plan, space)) continue;
+    prepared->is_tight = true;
+    return arrange_spaces(prepared, error);
+  }
+  return CLV_OK;
+}
+
 clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) {
   clv__request *request = prepared->request;
   const clv_plan *plan = clv__request_plan(request);
@@ -310,8 +337,8 @@ clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) 
   CLV__TRY(find_late(prepared, &rules.sized_late, error));
   CLV__TRY(clv__schedule_make(plan, &rules, &prepared->arena, &prepared->schedule, error));
   CLV__TRY(mark_touches(prepared, error));
+  CLV__TRY(arrange_spaces(prepared, error));
   for (uint32_t space = 0; space < plan->devices->space_count; ++space) {
-    CLV__TRY(arrange_space(prepared, space, error));
     CLV__TRY(clv__request_reserve(request, space, prepared->space_bytes[space], error));
   }
   if (!rules.is_serial) CLV__TRY(give_way(prepared, &rules, error));

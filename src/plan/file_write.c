@@ -182,6 +182,26 @@ static void set_times(json_t *root, const clv_plan *plan) {
   json_object_set_new(root, "throughput_bound_ms", milliseconds(plan->bounds.throughput_ns));
 }
 
+/* The memory of each device that has a limit. `scratch_bytes` is null if the compiler was not asked. */
+static json_t *memory_json(const clv_plan *plan) {
+  json_t *list = json_array();
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    const clv__memory_need *need = &plan->needs[d];
+    uint64_t limit = plan->devices->items[d].info.memory_limit_bytes;
+    if (limit == 0) continue;
+    json_t *object = json_object();
+    json_object_set_new(object, "device", json_string_nocheck(plan->devices->items[d].name));
+    json_object_set_new(object, "limit_bytes", json_integer((json_int_t)limit));
+    json_object_set_new(object, "weight_bytes", json_integer((json_int_t)need->weight_bytes));
+    json_object_set_new(object, "value_bytes", json_integer((json_int_t)need->value_bytes));
+    json_object_set_new(object, "scratch_bytes", need->is_guessed ? json_null() : json_integer((json_int_t)need->scratch_bytes));
+    json_object_set_new(object, "executable_bytes", need->is_guessed ? json_null() : json_integer((json_int_t)need->held_bytes));
+    json_object_set_new(object, "total_bytes", json_integer((json_int_t)need->total_bytes));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
 static json_t *timings_json(const clv_plan *plan) {
   json_t *timings = json_object();
   json_object_set_new(timings, "shapes", json_real(plan->time_load_ms));
@@ -221,6 +241,7 @@ static json_t *plan_json(const clv_plan *plan, const clv_graph *graph, bool timi
   json_object_set_new(root, "partitions", partitions);
   json_object_set_new(root, "transfers", transfers);
   json_object_set_new(root, "nodes", nodes);
+  json_object_set_new(root, "memory", memory_json(plan));
   set_times(root, plan);
   if (timings) json_object_set_new(root, "timings_ms", timings_json(plan));
   return root;

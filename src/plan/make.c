@@ -95,17 +95,19 @@ static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   plan->passes = placing->passes;
 }
 
-/* Cuts the placement again after it was changed to fit into memory. */
-static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__placing *placing, clv_error *error) {
-  clv__cut *cut = &placing->cut;
-  if (plan->split == CLV__SPLIT_LINEAR && strategy->split == CLV__SPLIT_LINEAR) {
-    const clv__list_cut options = {.copy_limit = strategy->copy_limit, .joined = "view"};
-    CLV__TRY(clv__place_cut_list(plan->problem, &options, &plan->arena, placing, error));
-  } else {
-    CLV__TRY(clv__split(plan->problem, placing->devices, placing->groups, plan->split, &plan->arena, cut, error));
+typedef struct cutting {
+  const clv_plan *plan;
+  const clv__strategy *strategy;
+} cutting;
+
+/* Cuts a placement that was changed to fit into memory. */
+static clv_status cut_again(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error) {
+  const cutting *c = cookie;
+  if (c->plan->split == CLV__SPLIT_LINEAR && c->strategy->split == CLV__SPLIT_LINEAR) {
+    const clv__list_cut options = {.copy_limit = c->strategy->copy_limit, .joined = "view"};
+    return clv__place_cut_list(c->plan->problem, &options, arena, placing, error);
   }
-  keep_causes(plan, placing);
-  return clv__plan_set_cut(plan, cut, placing->streamed, error);
+  return clv__split(c->plan->problem, placing->devices, placing->groups, c->plan->split, arena, &placing->cut, error);
 }
 
 /* Places with `strategy`, splits, and changes the result until it fits into memory. `memory_changed`: the first result did not
@@ -124,42 +126,71 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
     CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &placing.cut, error));
   }
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
-  bool changed = true;
-  *memory_changed = false;
-  while (changed) { /* ends: nodes only move to later devices or to one without a limit, and groups only shrink */
-    CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
-    *memory_changed = *memory_changed || changed;
-    if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
-  }
+  clv__cutter cutter = {cut_again, &(cutting){plan, strategy}};
+  CLV__TRY(clv__place_within_memory(plan, &placing, &cutter, memory_changed, error));
+  if (*memory_changed) keep_causes(plan, &placing);
   CLV__TRY(clv__plan_set_steps(plan, error));
   plan->time_split_ms = now_ms() - start;
   return CLV_OK;
 }
 
+/* Reduces the memories of a copy of the problem by what compilers need beyond what strategies know. `is_less`: of some device. */
+static clv_status lessen_memory(clv_plan *plan, clv__problem *lessened, bool *is_less, clv_error *error) {
+  *lessened = *plan->problem;
+  *is_less = false;
+  clv__limits *limits = clv__arena_copy(&plan->arena, lessened->limits, lessened->device_count * sizeof *limits);
+  if (limits == NULL) return clv__error_memory(error, lessened->device_count * sizeof *limits);
+  for (uint32_t d = 0; d < lessened->device_count; ++d) {
+    uint64_t bytes = plan->unforeseen_bytes[d];
+    if (limits[d].memory_bytes == 0 || bytes == 0) continue;
+    limits[d].memory_bytes = bytes < limits[d].memory_bytes ? limits[d].memory_bytes - bytes : 1;
+    *is_less = true;
+  }
+  lessened->limits = limits;
+  return CLV_OK;
+}
+
+/* A plan that was tried: a strategy, and the problem that it saw. */
+typedef struct attempt {
+  const clv__strategy *strategy;
+  const clv__problem *problem;
+} attempt;
+
+static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place_input *given, bool *memory_changed,
+                              clv_error *error) {
+  clv__place_input input = *given;
+  if (a->strategy->place != clv__place_optimal) input.split = given->split_is_given ? given->split : a->strategy->split;
+  plan->split = input.split;
+  input.problem = a->problem;
+  return place_and_split(plan, a->strategy, &input, memory_changed, error);
+}
+
 /* The result of `optimal` is at least as good as that of every other strategy under its own model of memory. If a device's
- * compiler needs more memory, this may no longer hold. Then plans are also made with the other strategies, and the best is
- * kept. */
+ * compiler needs more memory, this may no longer hold. Then `optimal` runs again with that much less memory, plans are also made
+ * with the other strategies, and the best is kept. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
-  bool memory_changed;
-  clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
+  bool memory_changed, is_less;
+  attempt attempts[34] = {{strategy, given->problem}};
+  clv_status first = try_attempt(plan, &attempts[0], given, &memory_changed, error), status = first;
   if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
   if (first != CLV_OK && first != CLV_NOT_SUPPORTED) return first;
-  const clv__strategy *best = first == CLV_OK ? strategy : NULL, *last = strategy;
+  uint32_t count = 1, best = first == CLV_OK ? 0 : CLV__NONE, last = 0;
   uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;
-  clv__place_input input = *given;
-  for (uint32_t i = 0; clv__strategies[i] != NULL && status != CLV_OUT_OF_MEMORY; ++i) {
-    const clv__strategy *s = clv__strategies[i];
+  clv__problem lessened;
+  CLV__TRY(lessen_memory(plan, &lessened, &is_less, error));
+  if (is_less) attempts[count++] = (attempt){strategy, &lessened};
+  for (uint32_t i = 0; clv__strategies[i] != NULL && count < 34; ++i) {
+    if (clv__strategies[i] != strategy) attempts[count++] = (attempt){clv__strategies[i], given->problem};
+  }
+  for (uint32_t i = 1; i < count && status != CLV_OUT_OF_MEMORY; ++i) {
     clv_error why;
-    if (s == strategy) continue;
-    plan->split = input.split = given->split_is_given ? given->split : s->split;
-    last = s;
-    status = place_and_split(plan, s, &input, &memory_changed, &why); /* leave out a strategy that fails */
-    if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
+    last = i;
+    status = try_attempt(plan, &attempts[i], given, &memory_changed, &why); /* leave out a strategy that fails */
+    if (status == CLV_OK && plan->predicted_ns < least) best = i, least = plan->predicted_ns;
   }
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *plan);
-  if (best == NULL) return first;
-  plan->split = input.split = given->split_is_given ? given->split : best->split;
-  if (best != last || status != CLV_OK) CLV__TRY(place_and_split(plan, best, &input, &memory_changed, error));
+  if (best == CLV__NONE) return first;
+  if (best != last || status != CLV_OK) CLV__TRY(try_attempt(plan, &attempts[best], given, &memory_changed, error));
   plan->placement.strategy = strategy->name;
   return CLV_OK;
 }

@@ -36,11 +36,16 @@ clv_status clv__plan_without_devices(const clv_plan *plan, uint32_t lost, const 
  * the other partitions. The original plan (plan->origin) must outlive the new one; `plan` need not. */
 clv_status clv__plan_with_halves(const clv_plan *plan, uint32_t partition, const char *reason, clv_plan **out, clv_error *error);
 
-/* Finds a partition that does not fit its device's memory (memory.c). It then either moves the partition to the next device that
- * supports all of its nodes, or streams its weights (for groups of its nodes, if not all fit at once), whichever costs less.
- * Updates the devices, causes, groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be
- * cut again. CLV_NOT_SUPPORTED if neither works, for example for pinned nodes whose weights do not fit even one node at a
- * time. */
-clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, bool *changed, clv_error *error);
+/* How a placing is cut into partitions: sets its cut, which lives in the arena. */
+typedef struct clv__cutter {
+  clv_status (*cut)(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error);
+  void *cookie;
+} clv__cutter;
+
+/* Changes a plan whose cut is set until every device has enough memory (memory.c). For a device that does not, it moves
+ * partitions to other devices or streams weights, whichever costs less. Updates `placing`, the notes and the cut of the plan.
+ * `changed`: the plan did not fit before. CLV_NOT_SUPPORTED if neither helps, with the least memory that would. */
+clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const clv__cutter *cutter, bool *changed,
+                                    clv_error *error);
 
 #endif

@@ -1,41 +1,35 @@
-/* Fitting a plan into the memory of its devices. Shared by memory.c, which counts and decides, and memory_ways.c. */
+/* Fitting a plan into the memory of its devices: memory.c decides, memory_ways.c finds the two remedies for a device that is
+ * overfull. */
 #ifndef CLEAVE_PLAN_MEMORY_H
 #define CLEAVE_PLAN_MEMORY_H
 
 #include "plan/make.h"
 
-/* A remedy for a partition that does not fit. There are two: to move to another device, or to stay and stream the weights in
- * every run, in groups of nodes whose weights fit. */
+/* The decisions with a remedy, and the time of the whole plan. */
 typedef struct clv__way {
-  uint32_t device; /* the partition's device; CLV__NONE: this remedy is not possible */
-  uint32_t *devices, *groups;
-  uint16_t *streamed;
-  uint64_t time_ns; /* predicted time of the whole plan with this remedy */
+  bool is_possible;
+  clv__placing placing;
+  uint64_t time_ns;
 } clv__way;
 
-/* The state of the fitting. `placing` holds the decisions so far for the problem's nodes and weights. */
+/* The state of the fitting of one device. */
 typedef struct clv__fitting {
   clv_plan *plan;
-  clv__placing *placing;
+  const clv__cutter *cutter;
   uint32_t device;
-  uint64_t used, passing, limit; /* bytes; `passing`: the largest sum of streamed weights of one partition */
-  uint64_t excess;               /* bytes of the current partition that do not fit; 0: not known */
-  uint32_t *resident;
-  uint64_t compared; /* number of nodes that were cut again to compare remedies */
-  bool moves_were_better;
-  clv_tensor *open_types;  /* a copy of the plan's types, in which a partition's weights have no data while its device is asked */
-  clv__way *move, *stream; /* every partition uses the same arrays: the chosen remedy swaps its arrays with those of `placing` */
+  uint64_t least_bytes; /* the least that the device needs with any remedy that was tried */
 } clv__fitting;
 
-/* The bytes of the weights that are streamed to the partition. */
-uint64_t clv__streamed_bytes(const clv_plan *plan, uint32_t partition);
-/* Returns whether a node of the partition is pinned; if so, `name` is its name. */
-bool clv__partition_is_pinned(const clv_plan *plan, const clv__partition *partition, const char **name);
+/* Copies the arrays of a placing into the plan's arena. The copy has groups and streamed weights even if there are none. */
+clv_status clv__placing_copy(const clv_plan *plan, const clv__placing *placing, clv__placing *copy, clv_error *error);
+/* Cuts the placing, makes it the plan's and counts its memory. */
+clv_status clv__fitting_adopt(clv__fitting *f, clv__placing *placing, clv_error *error);
 
-/* Computes what to change so that the partition moves, or is streamed. `w->device` is CLV__NONE if that is not possible. */
-clv_status clv__fitting_move(const clv__fitting *f, const clv__partition *partition, clv__way *w, clv_error *error);
-clv_status clv__fitting_stream(const clv__fitting *f, const clv__partition *partition, clv__way *w, clv_error *error);
-/* Computes the time of the whole plan with the remedy, w->time_ns. */
-clv_status clv__fitting_price(clv__fitting *f, clv__way *w, clv_error *error);
+/* Moves partitions of the device to other devices, one after the other, until the rest fits. If not all can move that should, the
+ * way is not possible, but its placing has the moves. */
+clv_status clv__fitting_move(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error);
+/* Streams weights to the device: of all prefixes of their order that stay resident, and of several sizes of the buffer, takes the
+ * fastest combination that fits. The choices do not depend on the device's memory, so more memory never means a slower plan. */
+clv_status clv__fitting_stream(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error);
 
 #endif

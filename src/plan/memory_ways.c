@@ -1,35 +1,37 @@
-/* See memory.h: the two remedies for a partition that does not fit. */
+/* See memory.h: the two remedies for a device that does not fit. */
 #include "plan/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Weights below this size are not streamed: they are often shapes and scales that devices need at compile time. */
-#define STREAMED_LEAST_BYTES 4096
+#include "place/stream.h"
 
-uint64_t clv__streamed_bytes(const clv_plan *plan, uint32_t partition) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; plan->streamed != NULL && i < plan->partitions[partition].view->input_count; ++i) {
-    const clv_graph_view *view = plan->partitions[partition].view;
-    clv_value_id value = view->values[view->inputs[i]];
-    size_t size_bytes;
-    if (plan->shapes->types[value].data == NULL || !clv__tensor_size_bytes(&plan->shapes->types[value], &size_bytes)) continue;
-    total += clv__align_up(size_bytes, CLV__ALIGNMENT);
-  }
-  return total;
+/* Streaming tries up to KEPT_STEPS prefixes for up to BUFFERS sizes of the buffer, and fewer for large graphs. */
+enum { KEPT_STEPS = 64, LEAST_STEPS = 8, BUFFERS = 7, CUT_NODES = 400000, MOST_CANDIDATES = 2 * BUFFERS * (KEPT_STEPS + 1) };
+
+/* Cuts the placing in `arena`, plans its copies and computes its time. */
+static clv_status price(const clv__fitting *f, clv__placing *placing, clv__arena *arena, clv__copies *copies, uint64_t *time_ns,
+                        clv_error *error) {
+  clv__price price;
+  CLV__TRY(f->cutter->cut(f->cutter->cookie, placing, arena, error));
+  CLV__TRY(clv__split_copies(f->plan->problem, &placing->cut, placing->streamed, arena, copies, error));
+  CLV__TRY(clv__price_cut(f->plan->problem, &placing->cut, copies, arena, &price, error));
+  *time_ns = clv__price_of(&price, f->plan->objective);
+  return CLV_OK;
 }
 
-bool clv__partition_is_pinned(const clv_plan *plan, const clv__partition *partition, const char **name) {
+/* ---- Moving ---- */
+
+static bool is_pinned(const clv_plan *plan, const clv__partition *partition) {
   for (uint32_t i = 0; i < partition->node_count; ++i) {
-    if (plan->problem->pins[plan->problem_nodes[partition->nodes[i]]] == CLV__NONE) continue;
-    *name = plan->graph->nodes[partition->nodes[i]].name;
-    return true;
+    if (plan->problem->pins[plan->problem_nodes[partition->nodes[i]]] != CLV__NONE) return true;
   }
   return false;
 }
 
 static bool supports_all(const clv_plan *plan, const clv__partition *partition, uint32_t device) {
   for (uint32_t i = 0; i < partition->node_count; ++i) {
-    if (clv__capability_reason(&plan->capability, partition->nodes[i], device) != NULL) return false;
+    if (!clv__can_run(plan->problem, plan->problem_nodes[partition->nodes[i]], device)) return false;
   }
   return true;
 }
@@ -37,6 +39,7 @@ static bool supports_all(const clv_plan *plan, const clv__partition *partition, 
 /* Returns the next device after the partition's own that supports all of its nodes. If there is none, returns the first of the
  * earlier devices that does and has no memory limit (so that the partition need not move again), or CLV__NONE. */
 static uint32_t next_device(const clv_plan *plan, const clv__partition *partition) {
+  if (is_pinned(plan, partition)) return CLV__NONE;
   for (uint32_t d = partition->device + 1; d < plan->devices->count; ++d) {
     if (supports_all(plan, partition, d)) return d;
   }
@@ -46,162 +49,160 @@ static uint32_t next_device(const clv_plan *plan, const clv__partition *partitio
   return CLV__NONE;
 }
 
-static clv_status begin_way(const clv__fitting *f, clv__way *w, clv_error *error) {
-  const clv__problem *problem = f->plan->problem;
-  clv__arena *arena = &f->plan->arena;
-  size_t nodes = problem->node_count, weights = problem->weight_count;
-  w->device = f->device;
-  if (w->devices == NULL) w->devices = clv__arena_allocate(arena, nodes * sizeof *w->devices);
-  if (w->groups == NULL) w->groups = clv__arena_allocate(arena, nodes * sizeof *w->groups);
-  if (w->streamed == NULL) w->streamed = clv__arena_allocate(arena, weights * sizeof *w->streamed);
-  if (w->devices == NULL || w->groups == NULL || w->streamed == NULL) return clv__error_memory(error, nodes * sizeof *w->groups);
-  memcpy(w->devices, f->placing->devices, nodes * sizeof *w->devices);
-  memset(w->groups, 0xff, nodes * sizeof *w->groups); /* CLV__NONE */
-  memset(w->streamed, 0, weights * sizeof *w->streamed);
-  if (f->placing->groups != NULL) memcpy(w->groups, f->placing->groups, nodes * sizeof *w->groups);
-  if (f->placing->streamed != NULL) memcpy(w->streamed, f->placing->streamed, weights * sizeof *w->streamed);
-  return CLV_OK;
-}
-
-clv_status clv__fitting_price(clv__fitting *f, clv__way *w, clv_error *error) {
-  clv__arena work;
-  clv__cut cut;
-  clv__copies copies;
-  clv__price price;
-  clv__arena_init(&work, f->plan->graph->allocator);
-  f->compared += f->plan->problem->node_count;
-  clv_status status = clv__split(f->plan->problem, w->devices, w->groups, f->plan->split, &work, &cut, error);
-  if (status == CLV_OK) status = clv__split_copies(f->plan->problem, &cut, w->streamed, &work, &copies, error);
-  if (status == CLV_OK) status = clv__price_cut(f->plan->problem, &cut, &copies, &work, &price, error);
-  if (status == CLV_OK) w->time_ns = clv__price_of(&price, f->plan->objective);
-  clv__arena_finish(&work);
-  return status;
-}
-
-clv_status clv__fitting_move(const clv__fitting *f, const clv__partition *partition, clv__way *w, clv_error *error) {
-  CLV__TRY(begin_way(f, w, error));
-  const char *name;
-  w->device = clv__partition_is_pinned(f->plan, partition, &name) ? CLV__NONE : next_device(f->plan, partition);
-  if (w->device == CLV__NONE) return CLV_OK;
-  for (uint32_t i = 0; i < partition->node_count; ++i) w->devices[f->plan->problem_nodes[partition->nodes[i]]] = w->device;
-  return CLV_OK;
-}
-
-/* Asks whether the device supports the partition's nodes with their weights as inputs. */
-static clv_status takes_inputs(const clv__fitting *f, const clv__partition *partition, bool *takes, clv_error *error) {
+/* Returns the partition to move: the first, in the order of execution, at which the weights of the device exceed its memory, or
+ * else the last one before or after it that can move. CLV__NONE: none can. */
+static uint32_t find_victim(const clv__fitting *f) {
   const clv_plan *plan = f->plan;
-  const clv__device *device = &plan->devices->items[f->device];
-  const clv_graph_view *old = partition->view;
+  const clv__memory_need *need = &plan->needs[f->device];
+  uint64_t limit = plan->devices->items[f->device].info.memory_limit_bytes, weights = need->total_bytes - need->weight_bytes;
+  uint32_t before = CLV__NONE;
+  if (need->too_large != CLV__NONE && next_device(plan, &plan->partitions[need->too_large]) != CLV__NONE) return need->too_large;
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    const clv__partition *partition = &plan->partitions[p];
+    if (partition->device != f->device) continue;
+    weights += partition->weight_bytes;
+    if (next_device(plan, partition) == CLV__NONE) continue;
+    before = p;
+    if (weights > limit) return p;
+  }
+  return before;
+}
+
+clv_status clv__fitting_move(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error) {
+  clv_plan *plan = f->plan;
+  CLV__TRY(clv__placing_copy(plan, placing, &way->placing, error));
+  CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
+  while (!clv__plan_fits(plan, f->device)) {
+    uint32_t victim = find_victim(f);
+    if (victim == CLV__NONE) return CLV_OK;
+    const clv__partition *partition = &plan->partitions[victim];
+    uint32_t device = next_device(plan, partition);
+    for (uint32_t i = 0; i < partition->node_count; ++i) {
+      way->placing.devices[plan->problem_nodes[partition->nodes[i]]] = device;
+    }
+    CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
+  }
   clv__arena work;
-  clv_graph_view *view;
+  clv__copies copies;
+  clv__placing trial = way->placing;
   clv__arena_init(&work, plan->graph->allocator);
-  for (uint32_t v = 0; v < old->value_count; ++v) {
-    clv_tensor *type = &f->open_types[old->values[v]];
-    size_t size_bytes;
-    if (clv__tensor_size_bytes(type, &size_bytes) && size_bytes >= STREAMED_LEAST_BYTES) type->data = NULL;
-  }
-  clv_status status =
-      clv__view_create(plan->graph, f->open_types, partition->nodes, partition->node_count, plan->is_kept, &work, &view, error);
-  *takes = status == CLV_OK;
-  for (uint32_t i = 0; *takes && i < partition->node_count; ++i) {
-    clv_verdict verdict = {0};
-    if (!device->is_lost) device->backend->supports(device->handle, view, i, &verdict);
-    *takes = verdict.supported;
-  }
-  for (uint32_t v = 0; v < old->value_count; ++v) f->open_types[old->values[v]].data = plan->shapes->types[old->values[v]].data;
+  clv_status status = price(f, &trial, &work, &copies, &way->time_ns, error);
   clv__arena_finish(&work);
+  way->is_possible = status == CLV_OK;
   return status;
 }
 
-/* Returns whether the weight is worth streaming. Small weights stay, and so do those that the device holds for other
- * partitions. */
-static bool is_streamable(const clv__fitting *f, uint32_t weight) {
+/* ---- Streaming ---- */
+
+typedef struct candidate {
+  uint64_t time_ns, quick_bytes;
+  clv__stream_way way;
+} candidate;
+
+static int by_time(const void *a, const void *b) {
+  const candidate *x = a, *y = b;
+  if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? -1 : 1;
+  if (x->quick_bytes != y->quick_bytes) return x->quick_bytes < y->quick_bytes ? -1 : 1;
+  if (x->way.kept != y->way.kept) return x->way.kept < y->way.kept ? -1 : 1;
+  if (x->way.is_fine != y->way.is_fine) return x->way.is_fine ? 1 : -1;
+  return (x->way.buffer_bytes > y->way.buffer_bytes) - (x->way.buffer_bytes < y->way.buffer_bytes);
+}
+
+static void apply(const clv_plan *plan, const clv__stream *stream, const candidate *c, const clv__placing *from,
+                  clv__placing *to) {
+  const clv__problem *problem = plan->problem;
+  memcpy(to->devices, from->devices, problem->node_count * sizeof *to->devices);
+  memcpy(to->causes, from->causes, problem->node_count * sizeof *to->causes);
+  memset(to->groups, 0xff, problem->node_count * sizeof *to->groups); /* CLV__NONE */
+  memset(to->streamed, 0, problem->weight_count * sizeof *to->streamed);
+  if (from->groups != NULL) memcpy(to->groups, from->groups, problem->node_count * sizeof *to->groups);
+  if (from->streamed != NULL) memcpy(to->streamed, from->streamed, problem->weight_count * sizeof *to->streamed);
+  clv__stream_apply(stream, &c->way, to->streamed, to->groups);
+}
+
+/* Computes the time and the least memory of a candidate. A candidate that cannot be cut is skipped. */
+static clv_status describe(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
+                           candidate *c, bool *is_valid, clv_error *error) {
   const clv__problem *problem = f->plan->problem;
-  return problem->weight_bytes[weight] >= STREAMED_LEAST_BYTES &&
-         (f->resident[problem->weight_ids[weight]] >> f->device & 1u) == 0;
+  clv__arena work;
+  clv__copies copies;
+  clv__memory memory;
+  apply(f->plan, stream, c, from, trial);
+  clv__arena_init(&work, f->plan->graph->allocator);
+  clv_status status = price(f, trial, &work, &copies, &c->time_ns, error);
+  *is_valid = status == CLV_OK;
+  if (status == CLV_OK)
+    status = clv__memory_count(problem, &trial->cut, &copies, trial->streamed, false, work.allocator, &memory, error);
+  if (status == CLV_OK) c->quick_bytes = clv__memory_needed(problem, &memory, NULL, f->device);
+  clv__arena_finish(&work);
+  return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
 }
 
-/* Returns whether the partition has streamable weights that are not streamed yet. */
-static bool has_resident(const clv__fitting *f, const clv__partition *partition) {
-  const clv__problem *problem = f->plan->problem;
-  for (uint32_t i = 0; i < partition->node_count; ++i) {
-    uint32_t node = f->plan->problem_nodes[partition->nodes[i]];
-    for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
-      uint32_t weight = problem->weights[k];
-      bool is_streamed = f->placing->streamed != NULL && (f->placing->streamed[weight] >> f->device & 1u) != 0;
-      if (!is_streamed && is_streamable(f, weight)) return true;
-    }
+/* Describes the ways of one buffer. If all weights stay resident, only fine cuts change anything. */
+static clv_status list_buffer(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
+                              clv__stream_way way, candidate *candidates, uint32_t *count, clv_error *error) {
+  uint32_t steps = CUT_NODES / (f->plan->problem->node_count + 1), last = CLV__NONE;
+  steps = steps > KEPT_STEPS ? KEPT_STEPS : steps < LEAST_STEPS ? LEAST_STEPS : steps;
+  for (uint32_t step = 0; step <= steps; ++step) {
+    bool is_valid;
+    way.kept = step == steps ? stream->count : clv__stream_kept(stream, step, steps);
+    if (way.kept == last || (way.kept == stream->count && !way.is_fine)) continue;
+    last = way.kept;
+    candidate c = {.way = way};
+    CLV__TRY(describe(f, stream, from, trial, &c, &is_valid, error));
+    if (is_valid) candidates[(*count)++] = c;
   }
-  return false;
-}
-
-/* Returns the bytes of a node's streamable weights. If `w` is not NULL, also marks them as streamed in `w`, and sets `is_new` if
- * one of them was not streamed before. */
-static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, bool *is_new) {
-  const clv__problem *problem = f->plan->problem;
-  uint64_t bytes = 0;
-  for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
-    uint32_t weight = problem->weights[k];
-    if (!is_streamable(f, weight)) continue;
-    bytes += clv__align_up(problem->weight_bytes[weight], CLV__ALIGNMENT);
-    if (w == NULL) continue;
-    *is_new = *is_new || (w->streamed[weight] >> f->device & 1u) == 0;
-    w->streamed[weight] |= (uint16_t)(1u << f->device);
-  }
-  return bytes;
-}
-
-/* Returns how many bytes of the partition's weights, counted from its first node, may stay on the device, so that only the other
- * weights are streamed; 0 if all must be streamed. If the result is not 0, lowers `room_bytes` to the size of the buffer that the
- * streamed weights need: the excess or, if it is more, the size of the largest node's weights. */
-static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partition, uint64_t *room_bytes) {
-  uint64_t total = 0, largest = f->excess;
-  for (uint32_t i = 0; i < partition->node_count; ++i) {
-    uint64_t bytes = stream_node(f, f->plan->problem_nodes[partition->nodes[i]], NULL, NULL);
-    total += bytes;
-    if (bytes > largest) largest = bytes;
-  }
-  if (total <= f->excess + largest) return 0;
-  if (largest < *room_bytes) *room_bytes = largest;
-  return total - f->excess - largest;
-}
-
-/* Marks the partition's streamable weights as streamed, except for the first `keep` bytes. A new group begins when the weights of
- * the previous group fill `room_bytes`. Returns false if the weights of one node do not fit, or if nothing is left to stream. */
-static bool stream_nodes(const clv__fitting *f, const clv__partition *partition, uint64_t keep, uint64_t room_bytes,
-                         clv__way *w) {
-  uint64_t kept = 0, filled = 0;
-  uint32_t group = CLV__NONE;
-  bool is_new = false;
-  for (uint32_t i = 0; i < partition->node_count; ++i) {
-    uint32_t node = f->plan->problem_nodes[partition->nodes[i]];
-    if (group == CLV__NONE && filled == 0 && kept < keep) {
-      kept += stream_node(f, node, NULL, NULL);
-      if (kept <= keep) continue;
-    }
-    uint64_t bytes = stream_node(f, node, w, &is_new);
-    if (bytes > room_bytes) return false;
-    if (filled + bytes > room_bytes || (keep > 0 && group == CLV__NONE)) {
-      group = f->plan->problem->node_count + 1 + node; /* a number that no strategy and no other group uses */
-      filled = 0;
-    }
-    filled += bytes;
-    if (group != CLV__NONE) w->groups[node] = group;
-  }
-  return is_new || group != CLV__NONE;
-}
-
-clv_status clv__fitting_stream(const clv__fitting *f, const clv__partition *partition, clv__way *w, clv_error *error) {
-  CLV__TRY(begin_way(f, w, error));
-  bool takes;
-  CLV__TRY(takes_inputs(f, partition, &takes, error));
-  uint64_t flowing = clv__partition_peak_bytes(f->plan, partition), room = f->limit - f->used;
-  uint64_t streamed = clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
-  flowing -= streamed < flowing ? streamed : flowing; /* streamed weights are inputs too, but are counted in `room` */
-  bool has_room = takes && f->used < f->limit && room > flowing;
-  room -= flowing;
-  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* use smaller groups */
-  uint64_t keep = streamed == 0 ? keep_bytes(f, partition, &room) : 0;
-  if (!has_room || !stream_nodes(f, partition, keep, room, w)) w->device = CLV__NONE;
   return CLV_OK;
+}
+
+static clv_status list(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
+                       candidate *candidates, uint32_t *count, clv_error *error) {
+  const uint64_t total = stream->count == 0 ? 0 : stream->ends[stream->count - 1];
+  for (uint32_t b = 0; b < 2 * BUFFERS; ++b) {
+    clv__stream_way way = {.buffer_bytes = clv__stream_buffer(stream, b / 2, b % 2 == 1), .is_fine = b % 2 == 1};
+    if (b / 2 > 1 && !way.is_fine && clv__stream_buffer(stream, b / 2 - 1, false) >= total) continue; /* no more cuts */
+    CLV__TRY(list_buffer(f, stream, from, trial, way, candidates, count, error));
+  }
+  qsort(candidates, *count, sizeof *candidates, by_time);
+  return CLV_OK;
+}
+
+static clv_status try_candidates(clv__fitting *f, const clv__stream *stream, const clv__placing *from,
+                                 const candidate *candidates, uint32_t count, clv__way *way, clv_error *error) {
+  const uint64_t limit = f->plan->devices->items[f->device].info.memory_limit_bytes;
+  const candidate *least = NULL;
+  for (uint32_t i = 0; i < count; ++i) {
+    const candidate *c = &candidates[i];
+    if (least == NULL || c->quick_bytes < least->quick_bytes) least = c;
+    if (c->quick_bytes > limit) continue;
+    apply(f->plan, stream, c, from, &way->placing);
+    CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
+    if (!clv__plan_fits(f->plan, f->device)) continue;
+    way->is_possible = true;
+    way->time_ns = c->time_ns;
+    return CLV_OK;
+  }
+  if (least == NULL) return CLV_OK;
+  apply(f->plan, stream, least, from, &way->placing); /* for the message: the least memory that would do */
+  return clv__fitting_adopt(f, &way->placing, error);
+}
+
+clv_status clv__fitting_stream(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error) {
+  clv_plan *plan = f->plan;
+  clv__arena work;
+  clv__stream stream;
+  uint32_t count = 0;
+  CLV__TRY(clv__placing_copy(plan, placing, &way->placing, error));
+  clv__arena_init(&work, plan->graph->allocator);
+  candidate *candidates = clv__arena_allocate(&work, MOST_CANDIDATES * sizeof *candidates);
+  clv_status status = candidates != NULL ? CLV_OK : clv__error_memory(error, MOST_CANDIDATES * sizeof *candidates);
+  if (status == CLV_OK) {
+    status = clv__stream_list(plan->problem, placing->devices, placing->streamed, f->device, &work, &stream, error);
+  }
+  if (status == CLV_OK) {
+    status = list(f, &stream, placing, &way->placing, candidates, &count, error);
+    if (status == CLV_OK) status = try_candidates(f, &stream, placing, candidates, count, way, error);
+  }
+  clv__arena_finish(&work);
+  return status;
 }

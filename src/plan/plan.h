@@ -57,6 +57,21 @@ typedef struct clv__step {
   const uint32_t *dependencies;
 } clv__step;
 
+/* The memory that a device with a limit needs (memory_need.c). All 0 for other devices. */
+typedef struct clv__memory_need {
+  uint64_t weight_bytes;  /* resident weights */
+  uint64_t value_bytes;   /* boundary values and streamed weights in the device's memory space */
+  uint64_t scratch_bytes; /* one block, as large as the partition that needs most of it */
+  uint64_t held_bytes;    /* by executables, without weights */
+  uint64_t total_bytes;   /* of all devices that share the memory */
+  bool is_guessed;        /* there is so much memory that the compiler was not asked: scratch_bytes is a generous guess */
+  uint32_t too_large;     /* a partition that the compiler rejects as too large; CLV__NONE: there is none */
+} clv__memory_need;
+
+/* What the compiler said about a partition; kept by its device, nodes and streamed weights. */
+typedef struct clv__scratch_answer clv__scratch_answer;
+enum { CLV__ANSWER_SLOTS = 256 };
+
 struct clv_plan {
   clv__arena arena;
   const clv_graph *graph;
@@ -108,6 +123,10 @@ struct clv_plan {
   const clv_plan *origin;          /* the original plan; NULL: this is an original */
   const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
 
+  clv__memory_need needs[CLV__MAX_DEVICES];        /* by device */
+  uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: the most scratch and executables beyond what strategies know */
+  clv__scratch_answer *answers[CLV__ANSWER_SLOTS]; /* hash table, by the low bits */
+
   clv__price price;
   clv__bounds bounds;
   uint64_t predicted_ns, lower_bound_ns;                                               /* by the objective */
@@ -147,7 +166,12 @@ clv_status clv__plan_ask_prefers(clv_plan *plan, const clv_graph_view *whole, cl
 /* Adopts a cut of plan->problem (plan.c): builds the views of its partitions and sets plan->placement from it. `streamed`: see
  * clv__split_copies(). The cut and `streamed` must live in the plan's arena. */
 clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error);
-/* Adds the transfers, the steps, the price and the bounds (steps.c). */
+/* Sets plan->needs from the cut and the streamed weights (memory_need.c). The caller holds the devices' lock. */
+clv_status clv__plan_memory_need(clv_plan *plan, clv_error *error);
+/* Returns whether the need of the device is within its limit. */
+bool clv__plan_fits(const clv_plan *plan, uint32_t device);
+
+/* Adds the transfers, the steps, the price, the bounds and the memory (steps.c). */
 clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error);
 
 /* Computes the change of the node + transfer + fusion cost if a single node moves to `device`. Returns false if the device cannot

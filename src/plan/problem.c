@@ -179,8 +179,10 @@ static void describe_devices(making *m) {
   uint32_t *spaces = make_array(m, devices->count, sizeof *spaces);
   clv__limits *limits = make_array(m, devices->count, sizeof *limits);
   uint64_t *launch_ns = make_array(m, devices->count, sizeof *launch_ns);
+  uint32_t *alignments = make_array(m, devices->space_count, sizeof *alignments);
   const char **names = make_array(m, devices->count, sizeof *names);
   if (m->failed) return;
+  for (uint32_t space = 0; space < devices->space_count; ++space) alignments[space] = clv__devices_alignment(devices, space);
   for (uint32_t d = 0; d < devices->count; ++d) {
     const clv_device_info *info = &devices->items[d].info;
     spaces[d] = devices->items[d].space;
@@ -188,6 +190,7 @@ static void describe_devices(making *m) {
     limits[d] = (clv__limits){info->max_partition_inputs, info->max_partition_nodes, info->memory_limit_bytes};
     launch_ns[d] = clv__cost_launch(m->plan->costs, d);
   }
+  problem->alignments = alignments;
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 

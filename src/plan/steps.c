@@ -136,6 +136,7 @@ clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error) {
   if (status != CLV_OK) return status;
   CLV__TRY(clv__price_cut(problem, &plan->cut, &plan->copies, &plan->arena, &plan->price, error));
   CLV__TRY(clv__bound(problem, allocator, &plan->bounds, error));
+  CLV__TRY(clv__plan_memory_need(plan, error));
   plan->predicted_ns = clv__price_of(&plan->price, plan->objective);
   plan->lower_bound_ns = clv__bound_of(&plan->bounds, plan->objective);
   return CLV_OK;

@@ -74,14 +74,14 @@ static clv_status stream_lost(clv__leaving *l, clv_error *error) {
 
 /* Returns whether the partition stays whole: its nodes are all on one device and in one group, and that device is still the old
  * one, or has no limits on partitions. */
-static bool is_whole(const clv__leaving *l, uint32_t partition) {
+static bool is_whole(const clv__leaving *l, const clv__placing *placing, uint32_t partition) {
   const clv__cut *cut = &l->old->cut;
   const clv__problem *problem = l->plan->problem;
   uint32_t first = cut->offsets[partition], end = cut->offsets[partition + 1];
-  uint32_t device = l->placing.devices[cut->nodes[first]], group = l->placing.groups[cut->nodes[first]];
+  uint32_t device = placing->devices[cut->nodes[first]], group = placing->groups[cut->nodes[first]];
   for (uint32_t i = first; i < end; ++i) {
     uint32_t node = cut->nodes[i];
-    if (l->placing.devices[node] != device || l->placing.groups[node] != group) return false;
+    if (placing->devices[node] != device || placing->groups[node] != group) return false;
   }
   const clv__limits *limits = &problem->limits[device];
   return device == cut->devices[partition] || (limits->max_inputs == 0 && limits->max_nodes == 0);
@@ -105,12 +105,12 @@ static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, 
 
 /* Builds the new cut. Each partition of `pieces` lies within an old one. The pieces of one old partition are in an executable
  * order. */
-static void compose(clv__leaving *l, const clv__cut *pieces, composing *c) {
+static void compose(const clv__leaving *l, const clv__placing *placing, const clv__cut *pieces, composing *c) {
   const clv__cut *old = &l->old->cut;
   for (uint32_t p = 0; p < old->count; ++p) {
     uint32_t first = old->offsets[p], count = old->offsets[p + 1] - first;
-    if (is_whole(l, p)) {
-      add_partition(c, l->placing.devices[old->nodes[first]], old->nodes + first, count);
+    if (is_whole(l, placing, p)) {
+      add_partition(c, placing->devices[old->nodes[first]], old->nodes + first, count);
       continue;
     }
     for (uint32_t q = c->first[p]; q != CLV__NONE; q = c->next[q]) {
@@ -119,27 +119,28 @@ static void compose(clv__leaving *l, const clv__cut *pieces, composing *c) {
   }
 }
 
-static clv_status cut_again(clv__leaving *l, clv_error *error) {
+static clv_status cut_again(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error) {
+  clv__leaving *l = cookie;
   clv_plan *plan = l->plan;
   const clv__problem *problem = plan->problem;
-  clv__cut pieces = {0}, *cut = &l->placing.cut;
+  clv__cut pieces = {0}, *cut = &placing->cut;
   bool all_whole = true;
-  for (uint32_t p = 0; p < l->old->cut.count; ++p) all_whole = all_whole && is_whole(l, p);
+  for (uint32_t p = 0; p < l->old->cut.count; ++p) all_whole = all_whole && is_whole(l, placing, p);
   if (!all_whole) {
-    CLV__TRY(clv__split_convex(problem, l->placing.devices, l->placing.groups, plan->split == CLV__SPLIT_FEWEST, &plan->arena,
-                               &pieces, error));
+    CLV__TRY(
+        clv__split_convex(problem, placing->devices, placing->groups, plan->split == CLV__SPLIT_FEWEST, arena, &pieces, error));
   }
   size_t most = (size_t)l->old->cut.count + pieces.count;
-  *cut = (clv__cut){.devices = clv__arena_allocate(&plan->arena, most * sizeof *cut->devices),
-                    .offsets = clv__arena_allocate_zero(&plan->arena, most + 1, sizeof *cut->offsets),
-                    .nodes = clv__arena_allocate(&plan->arena, problem->node_count * sizeof *cut->nodes),
-                    .partition_of = clv__arena_allocate(&plan->arena, problem->node_count * sizeof *cut->partition_of)};
+  *cut = (clv__cut){.devices = clv__arena_allocate(arena, most * sizeof *cut->devices),
+                    .offsets = clv__arena_allocate_zero(arena, most + 1, sizeof *cut->offsets),
+                    .nodes = clv__arena_allocate(arena, problem->node_count * sizeof *cut->nodes),
+                    .partition_of = clv__arena_allocate(arena, problem->node_count * sizeof *cut->partition_of)};
   if (cut->devices == NULL || cut->offsets == NULL || cut->nodes == NULL || cut->partition_of == NULL) {
     return clv__error_memory(error, problem->node_count * sizeof *cut->nodes);
   }
   composing c = {.cut = cut,
-                 .first = clv__arena_allocate(&plan->arena, l->old->cut.count * sizeof *c.first),
-                 .next = clv__arena_allocate(&plan->arena, pieces.count * sizeof *c.next)};
+                 .first = clv__arena_allocate(arena, l->old->cut.count * sizeof *c.first),
+                 .next = clv__arena_allocate(arena, pieces.count * sizeof *c.next)};
   if (c.first == NULL || c.next == NULL) return clv__error_memory(error, most * sizeof *c.next);
   memset(c.first, 0xff, l->old->cut.count * sizeof *c.first); /* CLV__NONE */
   for (uint32_t q = pieces.count; q-- > 0;) {
@@ -147,8 +148,8 @@ static clv_status cut_again(clv__leaving *l, clv_error *error) {
     c.next[q] = c.first[p];
     c.first[p] = q;
   }
-  compose(l, &pieces, &c);
-  return clv__plan_set_cut(plan, cut, l->placing.streamed, error);
+  compose(l, placing, &pieces, &c);
+  return CLV_OK;
 }
 
 /* ---- Causes and notes ---- */
@@ -181,17 +182,16 @@ static clv_status explain_moved(clv__leaving *l, clv_error *error) {
  * into memory, or the strategy fails. */
 static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
-  bool changed = true;
+  bool changed;
+  clv__cutter cutter = {cut_again, l};
   CLV__TRY(place_lost(l, error));
   CLV__TRY(stream_lost(l, error));
   CLV__TRY(explain_moved(l, error));
   for (uint32_t n = 0; n < plan->problem->node_count; ++n)
     l->placing.causes[n] = plan->placement.causes[plan->problem->node_ids[n]];
-  CLV__TRY(cut_again(l, error));
-  while (changed) { /* ends for the same reason as the loop in place_and_split() (make.c) */
-    CLV__TRY(clv__place_within_memory(plan, &l->placing, &changed, error));
-    if (changed) CLV__TRY(cut_again(l, error));
-  }
+  CLV__TRY(cut_again(l, &l->placing, &plan->arena, error));
+  CLV__TRY(clv__plan_set_cut(plan, &l->placing.cut, l->placing.streamed, error));
+  CLV__TRY(clv__place_within_memory(plan, &l->placing, &cutter, &changed, error));
   for (uint32_t n = 0; n < plan->problem->node_count; ++n)
     plan->placement.causes[plan->problem->node_ids[n]] = l->placing.causes[n];
   return clv__plan_set_steps(plan, error);

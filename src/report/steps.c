@@ -166,6 +166,21 @@ void clv__report_prices(const clv_plan *plan, clv__text *text) {
   }
 }
 
+/* Appends a line such as "memory of npu: 18.2 MiB of 24.0 MiB (weights 2.9 MiB, values 10.2 MiB, scratch 5.1 MiB)" for each
+ * device whose memory is so small that its compiler was asked. */
+static void append_memory(const clv_plan *plan, clv__text *text) {
+  char label[CLV__LABEL_BYTES];
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    const clv__memory_need *need = &plan->needs[d];
+    if (need->total_bytes == 0 || need->is_guessed) continue;
+    clv__text_append(text, "memory of %s: %s", plan->devices->items[d].name, clv__label_size(need->total_bytes, label));
+    clv__text_append(text, " of %s (", clv__label_size(plan->devices->items[d].info.memory_limit_bytes, label));
+    clv__text_append(text, "weights %s, ", clv__label_size(need->weight_bytes, label));
+    clv__text_append(text, "values between partitions %s, ", clv__label_size(need->value_bytes, label));
+    clv__text_append(text, "scratch %s)\n", clv__label_size(need->scratch_bytes + need->held_bytes, label));
+  }
+}
+
 void clv__report_totals(const clv_plan *plan, clv__text *text) {
   clv__plan_totals totals;
   clv__plan_totals_get(plan, &totals);
@@ -208,6 +223,7 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
     append_bytes(&totals, totals.streamed_bytes, text);
     clv__text_append(text, "\n");
   }
+  append_memory(plan, text);
   append_times(plan, text);
   clv__text_append(text, "prices from: ");
   clv__report_prices(plan, text);

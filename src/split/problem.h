@@ -32,10 +32,11 @@ typedef struct clv__problem {
   uint32_t node_count, value_count, weight_count, device_count, space_count;
 
   /* Devices, in the order of priority; space 0 is host memory. */
-  const uint32_t *spaces;    /* by device */
-  const clv__limits *limits; /* by device */
-  const uint64_t *launch_ns; /* by device: the overhead of one partition on top of its nodes */
-  uint32_t gone;             /* bits of the devices that were removed: they support nothing and copy nothing */
+  const uint32_t *spaces;     /* by device */
+  const clv__limits *limits;  /* by device */
+  const uint64_t *launch_ns;  /* by device: the overhead of one partition on top of its nodes */
+  const uint32_t *alignments; /* by space: of addresses in its memory; NULL: CLV__ALIGNMENT */
+  uint32_t gone;              /* bits of the devices that were removed: they support nothing and copy nothing */
 
   /* Nodes. */
   const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */

@@ -61,6 +61,30 @@ typedef struct clv__copies {
 clv_status clv__split_copies(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, clv__arena *arena,
                              clv__copies *copies, clv_error *error);
 
+/* ---- Memory ---- */
+
+enum { CLV__MOST_DEVICES = 16 };
+
+/* The memory that a cut needs on devices with a limit: the resident weights of all partitions, each once; one arena per memory
+ * space for boundary values and streamed weights, which share bytes if they are not alive in the same step; and one block of
+ * scratch per device, as large as the partition that needs most of it. A session takes the same (execute/memory.c). */
+typedef struct clv__memory {
+  uint64_t weight_bytes[CLV__MOST_DEVICES];    /* by device: resident weights */
+  uint64_t inner_bytes[CLV__MOST_DEVICES];     /* by device: the most that values inside one partition take: the least scratch */
+  uint64_t value_bytes[CLV__MOST_DEVICES + 1]; /* by space: the arena if steps run one after the other */
+  uint64_t apart_bytes[CLV__MOST_DEVICES + 1]; /* by space: the arena if no two values share bytes */
+} clv__memory;
+
+/* Counts the memory of a cut with its copies. `is_arranged`: computes the exact size of the arenas; otherwise the most bytes that
+ * are alive in one step, which is faster and at most as much. */
+clv_status clv__memory_count(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies,
+                             const uint16_t *streamed, bool is_arranged, const clv_allocator *allocator, clv__memory *memory,
+                             clv_error *error);
+/* Returns the bytes needed in the memory of `device`, which it may share with others. `scratch_bytes` (by device): NULL means
+ * memory->inner_bytes. */
+uint64_t clv__memory_needed(const clv__problem *problem, const clv__memory *memory, const uint64_t *scratch_bytes,
+                            uint32_t device);
+
 /* ---- Prices ---- */
 
 typedef enum clv__objective {

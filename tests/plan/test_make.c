@@ -9,6 +9,7 @@
 
 #include "cleave/cleave.h"
 #include "models.h"
+#include "place/place.h"
 #include "plan/plan.h"
 
 typedef struct fixture {
@@ -17,15 +18,21 @@ typedef struct fixture {
   clv_graph *graph;
 } fixture;
 
-static void open_with(fixture *f, const char *option) {
+static void open_spec(fixture *f, const char *spec, const char *option) {
   clv_error error = {0};
   assert_ok(clv_context_create(NULL, &f->context, &error), error);
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
   options.list = "npu,cpu";
   options.device_options = &option;
   options.device_option_count = option != NULL;
+  options.npu_specs = &spec;
+  options.npu_spec_count = spec != NULL;
   assert_ok(clv_devices_open(f->context, &options, &f->devices, &error), error);
   f->graph = test_seven_nodes(clv__allocator_default());
+}
+
+static void open_with(fixture *f, const char *option) {
+  open_spec(f, NULL, option);
 }
 
 static void close_all(fixture *f) {
@@ -114,6 +121,22 @@ static void refusals_say_why(void **state) {
   close_all(&f);
 }
 
+static clv_graph *additions(void) {
+  test_graph g;
+  int64_t square[] = {64, 64};
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "v0", CLV_F32, 2, square);
+  for (int i = 0; i < 4; ++i) {
+    char name[8], inputs[16], output[8];
+    snprintf(name, sizeof name, "w%d", i);
+    snprintf(inputs, sizeof inputs, "v%d,w%d", i, i);
+    snprintf(output, sizeof output, "v%d", i + 1);
+    test_graph_weight(&g, name, 2, square);
+    test_graph_node(&g, output, "Add", inputs, output);
+  }
+  return test_graph_end(&g, "v4");
+}
+
 /* The NPU does not support Relu, and the CPU is not in the list. */
 static void other_devices_are_named(void **state) {
   (void)state;
@@ -138,25 +161,14 @@ static void other_devices_are_named(void **state) {
   close_all(&f);
 }
 
-/* Four additions whose weights and results together exceed the NPU's memory. They move to the CPU, unless they are pinned. */
+/* Four additions whose weights do not fit together, on a device that takes them as constants only. They move to the CPU, unless
+ * they are pinned. */
 static void memory_moves_partitions(void **state) {
   (void)state;
   fixture f;
-  open_with(&f, "npu:memory=56K");
+  open_spec(&f, "{\"operators\": {\"Add\": {\"constant_inputs\": [1]}}}", "npu:memory=64K");
   clv_graph_destroy(f.graph);
-  test_graph g;
-  int64_t square[] = {64, 64};
-  test_graph_begin(&g, clv__allocator_default(), 1);
-  test_graph_input(&g, "v0", CLV_F32, 2, square);
-  for (int i = 0; i < 4; ++i) {
-    char name[8], inputs[16], output[8];
-    snprintf(name, sizeof name, "w%d", i);
-    snprintf(inputs, sizeof inputs, "v%d,w%d", i, i);
-    snprintf(output, sizeof output, "v%d", i + 1);
-    test_graph_weight(&g, name, 2, square);
-    test_graph_node(&g, output, "Add", inputs, output);
-  }
-  f.graph = test_graph_end(&g, "v4");
+  f.graph = additions();
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   options.strategy = "contiguous";
   clv_plan *plan = plan_with(&f, &options);
@@ -169,7 +181,28 @@ static void memory_moves_partitions(void **state) {
   clv_assignment pin = {"v*", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
-  expect_refusal(&f, &options, "is pinned to npu, but with the node's partition this device would need");
+  expect_refusal(&f, &options, "npu would need at least 98304 bytes but has 65536");
+  close_all(&f);
+}
+
+/* The same additions on a device that takes weights as inputs. The memory of one addition is enough for all. */
+static void one_addition_at_a_time(void **state) {
+  (void)state;
+  fixture f;
+  open_with(&f, "npu:memory=48K");
+  clv_graph_destroy(f.graph);
+  f.graph = additions();
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  clv_assignment pin = {"v*", "npu"};
+  options.pins = &pin;
+  options.pin_count = 1;
+  for (uint32_t s = 0; clv__strategies[s] != NULL; ++s) {
+    options.strategy = clv__strategies[s]->name;
+    clv_plan *plan = plan_with(&f, &options);
+    assert_int_equal(plan->partition_count, 4);
+    assert_int_equal(plan->needs[0].total_bytes, 48 << 10);
+    clv_plan_destroy(plan);
+  }
   close_all(&f);
 }
 
@@ -187,7 +220,7 @@ static char *read_text(const char *path) {
 static void expect_broken(fixture *f, const char *path, const char *text, const char *from, const char *to, const char *message) {
   char *edited = calloc(1, strlen(text) + strlen(to) + 1);
   const char *at = strstr(text, from);
-  if (at == NULL) fail_msg("the plan's text does not contain '%s'", from);
+  if (at == NULL) fail_msg("the plan has no '%s'", from);
   memcpy(edited, text, (size_t)(at - text));
   strcat(edited, to);
   strcat(edited, at + strlen(from));
@@ -259,11 +292,9 @@ static void plan_files_read_back(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(pins_hold),
-      cmocka_unit_test(refusals_say_why),
-      cmocka_unit_test(other_devices_are_named),
-      cmocka_unit_test(memory_moves_partitions),
-      cmocka_unit_test(plan_files_read_back),
+      cmocka_unit_test(other_devices_are_named), cmocka_unit_test(pins_hold),
+      cmocka_unit_test(refusals_say_why),        cmocka_unit_test(memory_moves_partitions),
+      cmocka_unit_test(one_addition_at_a_time),  cmocka_unit_test(plan_files_read_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

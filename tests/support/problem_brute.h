@@ -29,6 +29,10 @@ test_best_groups test_brute_groups(const clv__problem *problem, const uint32_t *
 /* The least serial time, throughput time and overlapped time over all placements and groupings. The overlapped time also tries
  * all orders of the partitions, so it is for very few nodes. `best` receives a placement with the least serial time. */
 uint64_t test_brute_serial(const clv__problem *problem, uint32_t *best);
+/* The least serial time over all placements, sequences of partitions and choices of streamed weights within the memory limits;
+ * UINT64_MAX: nothing fits. Without limits of inputs and nodes, and without weights placed by the user (problem_budgets.c).
+ * Returns false if the problem is too large. */
+bool test_brute_budgets(const clv__problem *problem, uint64_t *least_ns);
 typedef struct test_best_lanes {
   uint64_t overlapped_ns, throughput_ns;
 } test_best_lanes;

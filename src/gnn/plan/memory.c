@@ -36,7 +36,8 @@ static clv_status ask(clv__gnn_memory *memory, const clv__memory_key *key, clv__
   return status;
 }
 
-clv_status clv__memory_need(clv__gnn_memory *memory, const clv__memory_key *key, clv__memory_entry **entry, clv_error *error) {
+clv_status clv__gnn_memory_need(clv__gnn_memory *memory, const clv__memory_key *key, clv__memory_entry **entry,
+                                clv_error *error) {
   size_t place = ((size_t)key->layer * memory->device_count + key->device) * PLACES;
   clv__memory_entry **list = &memory->lists[place + key->first * (CLV__MOST_STAGES + 1) + key->last];
   for (*entry = *list; *entry != NULL; *entry = (*entry)->next) {
@@ -57,7 +58,7 @@ bool clv__memory_fits(clv__gnn_memory *memory, const clv__memory_key *key, uint6
   *bytes = 0;
   if (memory->budget_bytes[key->device] == 0) return true;
   if (memory->status != CLV_OK) return false;
-  clv_status status = clv__memory_need(memory, key, &entry, &error);
+  clv_status status = clv__gnn_memory_need(memory, key, &entry, &error);
   if (status != CLV_OK) {
     memory->status = status;
     memory->error = error;
@@ -76,11 +77,11 @@ void clv__memory_count_none(clv__gnn_memory *memory) {
   memset(memory->sum_bytes, 0, sizeof memory->sum_bytes);
 }
 
-clv_status clv__memory_count(clv__gnn_memory *memory, const clv__memory_key *key, clv_error *error) {
+clv_status clv__gnn_memory_count(clv__gnn_memory *memory, const clv__memory_key *key, clv_error *error) {
   clv__memory_entry *entry;
   uint32_t device = key->device;
   if (memory->budget_bytes[device] == 0) return CLV_OK;
-  CLV__TRY(clv__memory_need(memory, key, &entry, error));
+  CLV__TRY(clv__gnn_memory_need(memory, key, &entry, error));
   if (entry->is_counted) return CLV_OK;
   entry->is_counted = true;
   memory->sum_bytes[device] += entry->need.total_bytes;

@@ -21,7 +21,7 @@ typedef struct clv__memory_key {
 typedef struct clv__memory_entry {
   clv__memory_key key;
   clv__block_need need;
-  bool is_counted;                /* by the current clv__memory_count() */
+  bool is_counted;                /* by the current clv__gnn_memory_count() */
   struct clv__memory_entry *next; /* of the same layer, device and stages */
 } clv__memory_entry;
 
@@ -47,14 +47,14 @@ clv_status clv__memory_init(clv__gnn_memory *memory, clv__arena *arena, clv_devi
                             uint32_t device_count, const clv__stages *stages, uint32_t layer_count, clv_error *error);
 
 /* Returns the need of a block on a device with a limit. Answers are kept. */
-clv_status clv__memory_need(clv__gnn_memory *memory, const clv__memory_key *key, clv__memory_entry **entry, clv_error *error);
+clv_status clv__gnn_memory_need(clv__gnn_memory *memory, const clv__memory_key *key, clv__memory_entry **entry, clv_error *error);
 /* Returns whether the block fits the budget of its device; always, if that has no limit. Sets its bytes; 0 without a limit. */
 bool clv__memory_fits(clv__gnn_memory *memory, const clv__memory_key *key, uint64_t *bytes);
 
 /* Starts counting the blocks of a run: sets the sums to 0. */
 void clv__memory_count_none(clv__gnn_memory *memory);
 /* Adds a block of the run. Each is counted once. */
-clv_status clv__memory_count(clv__gnn_memory *memory, const clv__memory_key *key, clv_error *error);
+clv_status clv__gnn_memory_count(clv__gnn_memory *memory, const clv__memory_key *key, clv_error *error);
 /* The most memory of the device that a run with the counted blocks takes; 0 without a limit. */
 static inline uint64_t clv__memory_taken(const clv__gnn_memory *memory, uint32_t device) {
   uint64_t sum = memory->sum_bytes[device], budget = memory->budget_bytes[device];

@@ -107,7 +107,7 @@ static clv_status count_memory(clv__gnn_plan *plan, clv__gnn_memory *memory, clv
         const clv__pep_block *block = &pep->blocks[b];
         for (uint32_t n = 0; n < block->part_count; ++n) {
           const clv__memory_key key = {l, block->parts[n].device, block->first, block->last, block->parts[n].padded};
-          if (block->parts[n].sizes.targets > 0) CLV__TRY(clv__memory_count(memory, &key, error));
+          if (block->parts[n].sizes.targets > 0) CLV__TRY(clv__gnn_memory_count(memory, &key, error));
         }
       }
     }

@@ -128,8 +128,8 @@ static clv_status count_needs(clv__gnn_run *run, clv_error *error) {
     const clv__memory_key key = {block->layer, block->device, block->first, block->last, block->sizes};
     clv__memory_entry *entry;
     if (!is_limited(run, block)) continue;
-    CLV__TRY(clv__memory_count(&run->memory, &key, error));
-    CLV__TRY(clv__memory_need(&run->memory, &key, &entry, error));
+    CLV__TRY(clv__gnn_memory_count(&run->memory, &key, error));
+    CLV__TRY(clv__gnn_memory_need(&run->memory, &key, &entry, error));
     block->need_bytes = entry->need.total_bytes;
   }
   return CLV_OK;

@@ -33,7 +33,7 @@ void clv__evaluator_finish(clv__evaluator *evaluator) {
 
 /* Cuts the placement into partitions and computes its score, in `arena`. A placement that the split rejects gets the worst
  * score. */
-static clv_status cut_and_price(const clv__evaluator *evaluator, const uint32_t *devices, const uint32_t *groups, bool reorder,
+static clv_status cut_and_price(clv__evaluator *evaluator, const uint32_t *devices, const uint32_t *groups, bool reorder,
                                 clv__arena *arena, clv__cut *cut, clv__score *score, clv_error *error) {
   const clv__problem *problem = evaluator->problem;
   clv__copies copies;
@@ -47,7 +47,8 @@ static clv_status cut_and_price(const clv__evaluator *evaluator, const uint32_t 
   CLV__TRY(clv__split_copies(problem, cut, evaluator->streamed, arena, &copies, error));
   CLV__TRY(clv__price_cut(problem, cut, &copies, arena, &price, error));
   if (evaluator->has_limits) {
-    CLV__TRY(clv__memory_excess(problem, cut, evaluator->streamed, arena->allocator, &excess, NULL, NULL, error));
+    CLV__TRY(
+        clv__memory_excess(problem, cut, &copies, evaluator->streamed, arena->allocator, &evaluator->memory, &excess, error));
   }
   *score = clv__score_make(problem, devices, cut, &price, evaluator->objective, excess);
   return CLV_OK;

@@ -25,8 +25,9 @@ typedef struct rival {
 static clv_status score_candidate(clv__optimal *o, const clv__candidate *candidate, clv__score *score) {
   uint64_t excess = 0;
   if (o->evaluator.has_limits) {
-    CLV__TRY(clv__memory_excess(o->problem, &candidate->cut, candidate->placing.streamed, o->allocator, &excess, NULL, NULL,
-                                o->error));
+    clv__memory memory;
+    CLV__TRY(clv__memory_excess(o->problem, &candidate->cut, &candidate->copies, candidate->placing.streamed, o->allocator,
+                                &memory, &excess, o->error));
   }
   *score =
       clv__score_make(o->problem, candidate->placing.devices, &candidate->cut, &candidate->price, o->input->objective, excess);
@@ -119,20 +120,6 @@ static clv_status search_large(clv__optimal *o) {
 
 /* ---- The result ---- */
 
-static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
-  clv__score score;
-  uint64_t excess, needed = 0;
-  uint32_t device = 0;
-  char number[16];
-  CLV__TRY(clv__evaluate(&o->evaluator, devices, &score, o->error));
-  CLV__TRY(clv__memory_excess(o->problem, &o->evaluator.cut, NULL, o->allocator, &excess, &device, &needed, o->error));
-  return clv__error_set(
-      o->error, CLV_NOT_SUPPORTED,
-      "%s would need %llu bytes but has %llu, and no placement that fits was found; add a device, or one with more memory",
-      clv__problem_device_name(o->problem, device, number), (unsigned long long)needed,
-      (unsigned long long)o->problem->limits[device].memory_bytes);
-}
-
 /* Reports the split's own reason why the first placement cannot be cut. */
 static clv_status refuse_split(clv__optimal *o) {
   clv__cut cut;
@@ -187,6 +174,7 @@ static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__plac
   set_causes(o, devices, placing->causes);
   if (streaming != NULL) {
     placing->streamed = clv__arena_copy(arena, streaming->streamed, o->problem->weight_count * sizeof *placing->streamed);
+    placing->is_fitted = true;
     placing->groups = clv__arena_copy(arena, streaming->groups, o->problem->node_count * sizeof *placing->groups);
     if (placing->streamed == NULL || placing->groups == NULL) return clv__error_memory(o->error, o->problem->node_count);
   }
@@ -201,11 +189,12 @@ static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__plac
   return clv__cut_copy(&o->evaluator.cut, o->problem->node_count, arena, &placing->cut, o->error);
 }
 
-/* Tries streaming if the minimum cut, or the best placement that fits, would exceed the memory. */
+/* Tries streaming if the minimum cut, or the best placement that fits, would exceed the memory. With one device, planning does it
+ * just as well. */
 static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__score *score, const uint32_t **devices) {
   *score = CLV__SCORE_WORST;
-  if (!o->evaluator.has_limits || o->reference_fits) return CLV_OK;
-  uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 13, UINT16_MAX);
+  if (!o->evaluator.has_limits || o->reference_fits || o->problem->device_count == 1) return CLV_OK;
+  uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 24, UINT16_MAX);
   for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
     bool fits = score->excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);
     if (i >= times && fits) break; /* the effort is spent: the larger the problem, the fewer tries it pays for */
@@ -239,7 +228,6 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
   if (clv__score_less(&best->score, &least)) least = best->score;
   if (clv__score_less(&streamed, &least)) least = streamed;
   if (least.time_ns == UINT64_MAX) return refuse_split(o);
-  if (least.excess_bytes > 0) return refuse_memory(o, o->reference);
   if (o->pool.count > 0 && !clv__score_less(&least, &own->score)) return give(o, own->devices, NULL, arena, placing);
   if (!clv__score_less(&least, &best->score)) return give_rival(o, best->strategy, arena, placing);
   return give(o, devices, &streaming, arena, placing);

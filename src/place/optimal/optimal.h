@@ -39,6 +39,7 @@ typedef struct clv__evaluator {
   bool has_limits;          /* some device's memory is limited */
   clv__arena arena;         /* holds the results of the last evaluation */
   clv__cut cut;             /* the cut of the last evaluation; lives in `arena` */
+  clv__memory memory;       /* of the last evaluation, if a device's memory is limited */
   uint64_t effort; /* the effort of one evaluation: the number of nodes, values and reads, plus a constant, times the number of
                       cuts that it tries */
   uint64_t spent;  /* the effort of all evaluations so far */
@@ -66,12 +67,11 @@ clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__ar
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 
-/* excess.c. Sums the bytes by which the devices' memories are exceeded. Each device needs memory for its resident weights, plus
- * the boundary values and streamed weights of the partition that has most of them. `device` (may be NULL) receives the device
- * that lacks the most bytes, and `needed` the bytes that it needs. */
-clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed,
-                              const clv_allocator *allocator, uint64_t *excess_bytes, uint32_t *device, uint64_t *needed,
-                              clv_error *error);
+/* excess.c. Sums the bytes by which the devices' memories are exceeded, counting only the values inside partitions as scratch.
+ * `memory` receives the need of each device; weights that the user placed in a device's memory count there. */
+clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies,
+                              const uint16_t *streamed, const clv_allocator *allocator, clv__memory *memory,
+                              uint64_t *excess_bytes, clv_error *error);
 
 /* ---- The state: state.c ---- */
 

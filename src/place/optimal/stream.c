@@ -1,138 +1,117 @@
-/* Streams weights that do not fit: they stay in host memory, and are copied to the device before each partition that reads them,
- * into a buffer that the next partition reuses. A partition ends when its streamed weights fill the buffer. */
-#include <stdlib.h>
+/* Streams weights that do not fit (place/stream.h): for one device after the other, tries several sizes of the buffer, each with
+ * as many resident weights as fit. */
+#include "place/stream.h"
+
 #include <string.h>
 
 #include "place/optimal/optimal.h"
 
-typedef struct ranked {
-  uint64_t bytes;
-  uint32_t readers, weight;
-} ranked;
+/* Prefixes of the resident weights, and sizes of the buffer; fewer of both for large problems. */
+enum { STEPS = 64, BUFFERS = 7, FEW_STEPS = 16, FEW_BUFFERS = 4 };
+#define FEW_EFFORT ((uint64_t)20000)
 
 typedef struct streamer {
-  const clv__problem *problem;
+  clv__optimal *o;
   const uint32_t *devices;
-  clv__placing *placing;
-  uint32_t *slots; /* by weight: its index in `order`, plus 1; 0 if the weight is not on the device */
-  ranked *order;   /* weights on the device, in the order in which to keep them resident */
-  uint32_t *seen;  /* by weight: the last group (+ 1) that reads it */
-  uint32_t order_count, group;
+  clv__stream stream;
+  const clv__placing *from; /* the decisions for the devices before */
+  clv__placing trial;
+  clv__placing best;
+  clv__score score; /* of `best` */
 } streamer;
 
-/* Compares weights: those with most readers come first, because streaming a weight costs one copy for every partition that reads
- * it. */
-static int compare_ranked(const void *a, const void *b) {
-  const ranked *x = a, *y = b;
-  if (x->readers != y->readers) return x->readers > y->readers ? -1 : 1;
-  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-  return x->weight < y->weight ? -1 : x->weight > y->weight;
+static clv_status make_arrays(const clv__optimal *o, clv__arena *arena, clv__placing *placing) {
+  placing->streamed = clv__arena_allocate_zero(arena, o->problem->weight_count, sizeof *placing->streamed);
+  placing->groups = clv__arena_allocate(arena, o->problem->node_count * sizeof *placing->groups);
+  if (placing->streamed == NULL || placing->groups == NULL) return clv__error_memory(o->error, o->problem->node_count);
+  memset(placing->groups, 0xff, o->problem->node_count * sizeof *placing->groups); /* CLV__NONE */
+  return CLV_OK;
 }
 
-static void list_weights(streamer *s, uint32_t device) {
-  const clv__problem *problem = s->problem;
-  memset(s->slots, 0, problem->weight_count * sizeof *s->slots);
-  s->order_count = 0;
-  for (uint32_t n = 0; n < problem->node_count; ++n) {
-    if (s->devices[n] != device) continue;
-    for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) {
-      uint32_t weight = problem->weights[k], *slot = &s->slots[weight];
-      if (*slot == 0) {
-        s->order[s->order_count] = (ranked){problem->weight_bytes[weight], 0, weight};
-        *slot = ++s->order_count;
-      }
-      ++s->order[*slot - 1].readers;
-    }
-  }
-  if (s->order_count > 1) qsort(s->order, s->order_count, sizeof *s->order, compare_ranked);
+static void copy(const clv__problem *problem, const clv__placing *from, clv__placing *to) {
+  memcpy(to->streamed, from->streamed, problem->weight_count * sizeof *to->streamed);
+  memcpy(to->groups, from->groups, problem->node_count * sizeof *to->groups);
 }
 
-/* Streams the weights of `device` that do not fit into `room` bytes together with a buffer of `buffer` bytes. A group ends when
- * its streamed weights fill the buffer. */
-static void stream_device(streamer *s, uint32_t device, uint64_t room, uint64_t buffer) {
-  const clv__problem *problem = s->problem;
-  uint64_t resident = 0, filled = 0;
-  list_weights(s, device);
-  for (uint32_t i = 0; i < s->order_count; ++i) {
-    if (!clv__can_stream(problem, s->order[i].weight, device)) resident += s->order[i].bytes;
-  }
-  for (uint32_t i = 0; i < s->order_count; ++i) {
-    const ranked *at = &s->order[i];
-    if (!clv__can_stream(problem, at->weight, device)) continue;
-    if (resident + at->bytes + buffer <= room)
-      resident += at->bytes;
-    else
-      s->placing->streamed[at->weight] |= (uint16_t)(1u << device);
-  }
-  ++s->group;
-  for (uint32_t n = 0; n < problem->node_count; ++n) {
-    if (s->devices[n] != device) continue;
-    uint64_t bytes = 0;
-    for (int pass = 0; pass < 2; ++pass) {
-      bytes = 0;
-      for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) {
-        uint32_t weight = problem->weights[k];
-        if ((s->placing->streamed[weight] >> device & 1u) == 0 || s->seen[weight] == s->group + 1) continue;
-        bytes += problem->weight_bytes[weight];
-      }
-      if (filled == 0 || filled + bytes <= buffer) break;
-      ++s->group;
-      filled = 0;
-    }
-    for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) {
-      s->seen[problem->weights[k]] = s->group + 1;
-    }
-    filled += bytes;
-    s->placing->groups[n] = s->group;
-  }
-}
-
-static clv_status stream_once(clv__optimal *o, streamer *s, uint32_t share, uint32_t part, clv__score *score) {
-  const clv__problem *problem = o->problem;
-  memset(s->placing->streamed, 0, problem->weight_count * sizeof *s->placing->streamed);
-  memset(s->placing->groups, 0xff, problem->node_count * sizeof *s->placing->groups); /* CLV__NONE */
-  memset(s->seen, 0, problem->weight_count * sizeof *s->seen);
-  s->group = 0;
-  for (uint32_t d = 0; d < problem->device_count; ++d) {
-    uint64_t limit = problem->limits[d].memory_bytes;
-    if (limit > 0 && problem->spaces[d] != 0) stream_device(s, d, limit / 16 * share, limit / 16 * share / part);
-  }
-  o->evaluator.streamed = s->placing->streamed;
-  o->evaluator.groups = s->placing->groups;
-  clv_status status = clv__evaluate(&o->evaluator, s->devices, score, o->error);
-  o->evaluator.streamed = NULL;
-  o->evaluator.groups = NULL;
+static clv_status evaluate(streamer *s, const clv__placing *placing, clv__score *score) {
+  clv__evaluator *evaluator = &s->o->evaluator;
+  evaluator->streamed = placing->streamed;
+  evaluator->groups = placing->groups;
+  clv_status status = clv__evaluate(evaluator, s->devices, score, s->o->error);
+  evaluator->streamed = NULL;
+  evaluator->groups = NULL;
   return status;
+}
+
+static bool fits(const streamer *s) {
+  const clv__problem *problem = s->o->problem;
+  uint32_t device = s->stream.device;
+  return clv__memory_needed(problem, &s->o->evaluator.memory, NULL, device) <= problem->limits[device].memory_bytes;
+}
+
+/* Tries a way. Keeps it if it is the best so far. */
+static clv_status try_way(streamer *s, const clv__stream_way *way, bool *is_fitting) {
+  clv__score score;
+  copy(s->o->problem, s->from, &s->trial);
+  clv__stream_apply(&s->stream, way, s->trial.streamed, s->trial.groups);
+  CLV__TRY(evaluate(s, &s->trial, &score));
+  *is_fitting = score.time_ns != UINT64_MAX && fits(s);
+  if (!clv__score_less(&score, &s->score)) return CLV_OK;
+  s->score = score;
+  copy(s->o->problem, &s->trial, &s->best);
+  return CLV_OK;
+}
+
+/* Finds the most resident weights with which the device fits. */
+static clv_status try_buffer(streamer *s, uint64_t buffer_bytes, bool is_fine, uint32_t steps, bool *is_fitting) {
+  uint32_t low = 0, high = steps; /* low fits, high does not */
+  clv__stream_way way = {.buffer_bytes = buffer_bytes, .is_fine = is_fine};
+  CLV__TRY(try_way(s, &way, is_fitting));
+  while (*is_fitting && high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    bool is;
+    way.kept = clv__stream_kept(&s->stream, middle, steps);
+    CLV__TRY(try_way(s, &way, &is));
+    *(is ? &low : &high) = middle;
+  }
+  return CLV_OK;
+}
+
+static clv_status stream_device(streamer *s) {
+  bool is_large = s->o->evaluator.effort > FEW_EFFORT, any = false;
+  uint32_t steps = is_large ? FEW_STEPS : STEPS, buffers = is_large ? FEW_BUFFERS : BUFFERS;
+  const uint64_t total = s->stream.count == 0 ? 0 : s->stream.ends[s->stream.count - 1];
+  if (steps > s->stream.count) steps = s->stream.count;
+  for (uint32_t b = 0; b < 2 * buffers && (b < buffers || !any); ++b) { /* fine cuts come last, and the finest at the end */
+    bool is_fitting = false, is_fine = b >= buffers;
+    uint32_t index = is_fine ? 2 * buffers - 1 - b : b;
+    clv__stream_way way = {
+        .kept = s->stream.count, .buffer_bytes = clv__stream_buffer(&s->stream, index, is_fine), .is_fine = is_fine};
+    if (is_fine) CLV__TRY(try_way(s, &way, &is_fitting));
+    if (is_fitting) return CLV_OK;
+    if (steps == 0 || (index > 1 && clv__stream_buffer(&s->stream, index - 1, is_fine) >= total)) continue;
+    CLV__TRY(try_buffer(s, way.buffer_bytes, is_fine, steps, &is_fitting));
+    any = any || is_fitting;
+  }
+  return CLV_OK;
 }
 
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score) {
-  static const uint32_t shares[] = {15, 12, 8, 4, 0}, parts[] = {2, 4, 8}; /* share 0: all weights are streamed, node by node */
   const clv__problem *problem = o->problem;
-  clv__placing trial = {0};
-  streamer s = {.problem = problem,
-                .devices = devices,
-                .placing = &trial,
-                .slots = clv__arena_allocate_zero(arena, problem->weight_count, sizeof *s.slots),
-                .order = clv__arena_allocate_zero(arena, problem->weight_count, sizeof *s.order),
-                .seen = clv__arena_allocate_zero(arena, problem->weight_count, sizeof *s.seen)};
-  *score = CLV__SCORE_WORST;
-  if (s.slots == NULL || s.order == NULL || s.seen == NULL) return clv__error_memory(o->error, problem->weight_count);
-  for (uint32_t i = 0; i < 13; ++i) {
-    clv__score fresh;
-    if (trial.streamed == NULL) {
-      trial.streamed = clv__arena_allocate(arena, problem->weight_count * sizeof *trial.streamed);
-      trial.groups = clv__arena_allocate(arena, problem->node_count * sizeof *trial.groups);
-      if (trial.streamed == NULL || trial.groups == NULL) return clv__error_memory(o->error, problem->node_count);
-    }
-    CLV__TRY(stream_once(o, &s, shares[i / 3], parts[i % 3], &fresh));
-    if (!clv__score_less(&fresh, score)) continue;
-    clv__placing kept = *placing;
-    *score = fresh;
-    placing->streamed = trial.streamed;
-    placing->groups = trial.groups;
-    trial.streamed = kept.streamed; /* swap the arrays: the next trial overwrites those of the previous best */
-    trial.groups = kept.groups;
+  clv__placing from = {0};
+  streamer s = {.o = o, .devices = devices, .from = &from};
+  CLV__TRY(make_arrays(o, arena, &from));
+  CLV__TRY(make_arrays(o, arena, &s.trial));
+  CLV__TRY(make_arrays(o, arena, &s.best));
+  CLV__TRY(evaluate(&s, &from, &s.score));
+  for (uint32_t d = 0; d < problem->device_count && s.score.excess_bytes > 0; ++d) {
+    if (problem->limits[d].memory_bytes == 0) continue;
+    CLV__TRY(clv__stream_list(problem, devices, NULL, d, arena, &s.stream, o->error));
+    CLV__TRY(stream_device(&s));
+    copy(problem, &s.best, &from);
   }
+  *placing = (clv__placing){.streamed = s.best.streamed, .groups = s.best.groups};
+  *score = s.score;
   return CLV_OK;
 }
