@@ -45,6 +45,7 @@ static clv_status make(clv__leaving *l, uint32_t partition, const char *reason, 
   CLV__TRY(clv__leaving_begin(l, reason, error));
   CLV__TRY(divide(l, partition, error));
   CLV__TRY(clv__plan_set_cut(l->plan, &l->placing.cut, l->old->streamed, error));
+  CLV__TRY(clv__plan_memory_need(l->plan, error));
   CLV__TRY(explain(l, partition, reason, error));
   CLV__TRY(clv__plan_set_steps(l->plan, error));
   return clv__leaving_find_same(l, error);
