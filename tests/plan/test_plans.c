@@ -448,7 +448,7 @@ static void offload_weighs_the_weights(void **state) {
     options.offload = "soup";
     clv_error error;
     assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.message, "offload 'soup' is unknown; there are: auto, on, off"));
+    assert_non_null(strstr(error.message, "offload 'soup' is unknown; expected one of: auto, on, off"));
     clv_graph_destroy(graph);
   }
   machine_close(&m);

@@ -29,11 +29,12 @@ static clv_status make_room(const merging *s, merged *made, clv_error *error) {
   return clv__error_memory(error, s->cut->k * sizeof *made->peps);
 }
 
-/* Reorders the sequence: merging may have made the plans of some subgraphs equal, and such subgraphs form one cluster. */
+/* Reorders the sequence: merging may have made the plans of some subgraphs equal, and such subgraphs
+ * should form one cluster. */
 static clv_status order(const merging *s, merged *made, clv_error *error) {
   uint32_t k = s->cut->k;
   clv__search search;
-  clv__candidate candidate, given;
+  clv__candidate candidate, grouped, given;
   uint32_t *offsets = clv__arena_allocate_zero(s->arena, k + 1u, sizeof *offsets);
   clv__pep_work *works = clv__arena_allocate_zero(s->arena, k, sizeof *works);
   if (offsets == NULL || works == NULL) return clv__error_memory(error, k * sizeof *works);
@@ -44,20 +45,23 @@ static clv_status order(const merging *s, merged *made, clv_error *error) {
   const clv__pep_works all = {s->costs->machine, k, offsets, works};
   CLV__TRY(clv__search_init(&search, s->arena, &all, error));
   CLV__TRY(clv__candidate_init(&candidate, s->arena, k, error));
+  CLV__TRY(clv__candidate_init(&grouped, s->arena, k, error));
   CLV__TRY(clv__candidate_init(&given, s->arena, k, error));
   memcpy(given.sequence, made->sequence, k * sizeof *made->sequence);
   search.budget = ORDER_BUDGET;
   clv__search_order(&search, &candidate);
-  clv__search_cluster(&search, &candidate);
+  clv__candidate_copy(&grouped, &candidate);
+  clv__search_cluster(&search, &grouped);
   clv__search_cluster(&search, &given);
-  const clv__candidate *best = given.makespan_ns < candidate.makespan_ns ? &given : &candidate;
+  const clv__candidate *best = given.makespan_ns < grouped.makespan_ns ? &given : &grouped;
+  if (candidate.makespan_ns < best->makespan_ns * (1 - 1e-9)) best = &candidate; /* a pipeline may need another order */
   made->makespan_ns = best->makespan_ns;
   memcpy(made->sequence, best->sequence, k * sizeof *made->sequence);
   return CLV_OK;
 }
 
 /* Merges the buckets of `made`, which must have plans, a sequence and its makespan. Reorders the sequence if any were merged. If
- * that lengthens the schedule, because plans that are now equal must form one cluster, keeps the buckets. */
+ * that lengthens the schedule, keeps the buckets. */
 static clv_status merge(const merging *s, merged *made, clv_error *error) {
   merged before;
   size_t k = s->cut->k;

@@ -184,9 +184,11 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
 
 /* ---- The result ---- */
 
-/* Gives each PEP key one cluster. Of the best schedule and the starts, the one that is shortest then stays. */
+/* Gives each PEP key one cluster, unless that lengthens the makespan: fewer switches, but a pipeline may need other orders. */
 static void cluster(clv__choosing *c) {
-  clv__search_cluster(&c->search, &c->best);
+  clv__candidate_copy(&c->trial, &c->best);
+  clv__search_cluster(&c->search, &c->trial);
+  if (c->trial.makespan_ns <= c->best.makespan_ns * (1 + 1e-9)) clv__candidate_copy(&c->best, &c->trial);
   for (uint32_t s = 0; s < c->start_count; ++s) {
     clv__candidate_copy(&c->trial, &c->starts[s]);
     clv__search_cluster(&c->search, &c->trial);
