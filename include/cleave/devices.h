@@ -42,8 +42,8 @@ typedef struct clv_devices_options {
  * such a device, the call fails instead.
  *
  * Errors: CLV_NOT_FOUND for a name that no backend and no plugin has (the message lists the known names); CLV_NOT_SUPPORTED for a
- * plugin that cannot be loaded, and for a device whose driver is unusable (see above); CLV_INVALID_ARGUMENT for an unknown option or key (the
- * message lists the keys that the device accepts). */
+ * plugin that cannot be loaded, and for a device whose driver is unusable (see above); CLV_INVALID_ARGUMENT for an unknown option
+ * or key (the message lists the keys that the device accepts). */
 CLV_API CLV_MUST_USE clv_status clv_devices_open(clv_context *context, const clv_devices_options *options, clv_devices **devices,
                                                  clv_error *error);
 /* Destroy all plans and sessions that use the set first. Accepts NULL. */

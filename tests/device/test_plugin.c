@@ -229,7 +229,7 @@ static void all_there_are(void **state) {
   }
   static const struct {
     const char *name, *says;
-  } left_out[] = {{"vnpu", "request one by name"},         {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
+  } left_out[] = {{"vnpu", "request one by name"},       {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
                   {"other_abi", "plugin ABI version 3"}, {"cpu", "named 'cpu' already"},  {"no_symbol", "not a plugin"},
                   {"needs_newer", "needs a host"},       {"too_short", "at least"},       {"lacks_slot", "compile"},
                   {"file", "is named 'other'"},          {"relative", "must start with"}, {"auto", "is reserved"}};

@@ -237,9 +237,10 @@ typedef clv_status (*clv_found_fn)(void *cookie, const char *name, const char *k
 
 /* Executables in files: save() writes an executable, load() creates one from the bytes.
  *
- * graph() is optional. It returns the graph that the executable computes, as the host's graph_open() opened it, and the limit with
- * which graph_to_onnx() wrote it. The graph stays the executable's. The host compares it with the partition after each load(), and
- * compiles the partition if they differ. NULL, or without this slot: the executable is used if its key is the partition's. */
+ * graph() is optional. It returns the graph that the executable computes, as the host's graph_open() opened it, and the limit
+ * with which graph_to_onnx() wrote it. The graph stays the executable's. The host compares it with the partition after each
+ * load(), and compiles the partition if they differ. NULL, or without this slot: the executable is used if its key is the
+ * partition's. */
 typedef struct clv_save_slots {
   uint32_t struct_size;
   clv_status (*save)(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error);
