@@ -37,6 +37,13 @@ static void append_rule(const clv__partition_check *check, clv__text *text) {
                    clv__label_grouped(worst->count, count));
 }
 
+static void add_number(clv__table *table, bool is_known, double number) {
+  if (is_known)
+    clv__table_cell(table, "%.3g", number);
+  else
+    clv__table_cell(table, "%s", "");
+}
+
 static void write_checks(const clv_plan *plan, const clv__mismatch *m, clv__text *text) {
   clv__table table;
   clv__table_init(&table, text->allocator, "rllrrl", true);
@@ -58,8 +65,8 @@ static void write_checks(const clv_plan *plan, const clv__mismatch *m, clv__text
     clv__table_cell(&table, "%u", p);
     clv__table_cell(&table, "%s", plan->devices->items[plan->partitions[p].device].name);
     clv__table_cell(&table, "%s", text->failed ? "" : name.data);
-    clv__table_cell(&table, is_compared ? "%.3g" : "", check->difference.difference);
-    clv__table_cell(&table, is_compared ? "%.3g" : "", check->difference.tolerance);
+    add_number(&table, is_compared, check->difference.difference);
+    add_number(&table, is_compared, check->difference.tolerance);
     clv__table_cell(&table, "%s", text->failed ? "" : rule.data);
     clv__text_finish(&rule);
     clv__text_finish(&name);
