@@ -56,7 +56,8 @@ static void fills_the_tables(void **state) {
     assert_int_equal(tables->saving_count,
                      6); /* the edges of a chain of 7 nodes; concat reads one value twice, which counts once */
     for (uint32_t i = 0; i < tables->operator_count; ++i) {
-      assert_true(tables->operators[i].alone.runs >= 3 && tables->operators[i].has_within && !tables->operators[i].infeasible);
+      /* Fewer runs than requested are used if other programs interrupt them. */
+      assert_true(tables->operators[i].alone.runs >= 1 && tables->operators[i].has_within && !tables->operators[i].infeasible);
     }
     assert_true(tables->block_count >= 8); /* each of the 7 nodes, and the whole graph */
   }
