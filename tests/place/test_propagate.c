@@ -1,3 +1,4 @@
+// size-ok: one small graph per rule, read beside docs/placement.md
 /* `propagate` and `propagate-graph`, pass by pass: worked examples with all devices and causes, and properties of each pass on
  * random problems. */
 #include "place/propagate/propagate.h"
