@@ -1,5 +1,6 @@
 /* Tests measurements of devices: which entries the tables get, that a device of known speed is measured at about that speed,
  * and that equal blocks are measured once. Exact times are not checked, because other programs may be running. */
+#include "backends/vnpu/spec/spec.h"
 #include "machine.h"
 
 #include "cost/cost.h"
@@ -56,8 +57,7 @@ static void fills_the_tables(void **state) {
     assert_int_equal(tables->saving_count,
                      6); /* the edges of a chain of 7 nodes; concat reads one value twice, which counts once */
     for (uint32_t i = 0; i < tables->operator_count; ++i) {
-      /* Fewer runs than requested are used if other programs interrupt them. */
-      assert_true(tables->operators[i].alone.runs >= 1 && tables->operators[i].has_within && !tables->operators[i].infeasible);
+      assert_true(tables->operators[i].alone.runs >= 3 && tables->operators[i].has_within && !tables->operators[i].infeasible);
     }
     assert_true(tables->block_count >= 8); /* each of the 7 nodes, and the whole graph */
   }
@@ -178,6 +178,7 @@ static void medians(void **state) {
 }
 
 int main(void) {
+  clv__vnpu_guard_default = false; /* guarding memory at each launch interrupts the runs that are measured */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fills_the_tables),          cmocka_unit_test(whole_is_predicted), cmocka_unit_test(alike_is_measured_once),
       cmocka_unit_test(leaves_out_what_it_cannot), cmocka_unit_test(common_graphs),      cmocka_unit_test(medians),
