@@ -12,6 +12,7 @@
   X(shapes, "instances of one executable with sizes of 0 and 1, odd sizes and large sizes")                 \
   X(concurrency, "instances on streams of several threads; an instance enqueued again before it completes") \
   X(order, "events across streams, notifications, copies of any size and offset, reported failures")        \
+  X(stop, "a stopped stream skips work or completes it, says which, and is usable again")                   \
   X(memory, "limits, alignment; only outputs are written, not inputs or adjacent memory")                   \
   X(executables, "saving, and loading before and after the device is reopened; damaged files")              \
   X(capture, "a replayed capture computes the same as direct execution, with other data and memory")        \

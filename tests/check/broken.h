@@ -40,6 +40,8 @@
   X(two_notices, "order", 0)                \
   X(even_copies, "order", 0)                \
   X(failure_untold, "order", 0)             \
+  X(stop_untold, "stop", 0)                 \
+  X(stays_stopped, "stop", 0)               \
   X(misaligned, "memory", 0)                \
   X(writes_input, "memory", 0)              \
   X(writes_beside, "memory", 0)             \
@@ -310,6 +312,11 @@ static clv_status broken_execute_last(clv_device *device, clv_instance *instance
   return broken_inner->execute(device, instance, stream, &given, error);
 }
 
+/* Fault stop_untold: work that was skipped counts as done. */
+static clv_status broken_after_stop(clv_status status) {
+  return status == CLV_CANCELLED && broken_now == BROKEN_stop_untold ? CLV_OK : status;
+}
+
 static clv_status broken_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                                  clv_error *error) {
   broken_thing thing = broken_find(instance);
@@ -326,7 +333,7 @@ static clv_status broken_execute(clv_device *device, clv_instance *instance, clv
   }
   bool moves = broken_now == BROKEN_ignores_offsets || broken_now == BROKEN_one_input_twice;
   if (!moves || args->input_count > 16 || args->output_count > 16) {
-    clv_status status = broken_inner->execute(device, instance, stream, args, error);
+    clv_status status = broken_after_stop(broken_inner->execute(device, instance, stream, args, error));
     if (status == CLV_OK && broken_inner->name[0] == 'c') broken_spoil(device, &thing, args);
     return status;
   }
@@ -350,7 +357,13 @@ static clv_status broken_execute(clv_device *device, clv_instance *instance, clv
 
 static clv_status broken_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
   broken_last_stream = NULL;
-  return broken_inner->stream_synchronize(device, stream, error);
+  clv_status status = broken_inner->stream_synchronize(device, stream, error);
+  if (broken_now == BROKEN_stays_stopped && status == CLV_CANCELLED) (void)broken_inner->stream_stop(device, stream, NULL);
+  return broken_after_stop(status);
+}
+
+static clv_status broken_event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
+  return broken_after_stop(broken_inner->event_synchronize(device, event, error));
 }
 
 static clv_status broken_event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
@@ -536,6 +549,7 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   if (broken_inner->timing != NULL) broken_table.timing = &broken_timing;
   broken_table.execute = broken_now == BROKEN_last_bindings ? broken_execute_last : broken_execute;
   broken_table.stream_synchronize = broken_synchronize;
+  broken_table.event_synchronize = broken_event_synchronize;
   broken_table.event_wait = broken_event_wait;
   broken_table.event_notify = broken_event_notify;
   broken_table.copy_in = broken_copy_in;
