@@ -3,14 +3,21 @@
 #ifndef CLEAVE_BACKENDS_COMMON_BODIES_H
 #define CLEAVE_BACKENDS_COMMON_BODIES_H
 
+#include "base/stop.h"
 #include "cleave/plugin/backend.h"
 
-/* Like host->evaluate_node(), but runs the nodes of the body with fast kernels. If the host has no evaluate_node_with(), calls
- * evaluate_node(). */
+/* Like host->evaluate_node(), but runs the nodes of the body with fast kernels, and ends with CLV_CANCELLED once `stop` is set.
+ * If the host has no evaluate_node_with(), calls evaluate_node(). */
 clv_status clv__fast_evaluate(const clv_host *host, const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
-                              clv_tensor *outputs, clv_error *error);
+                              clv_tensor *outputs, const clv__stop *stop, clv_error *error);
 
-/* A clv_run_node_fn that runs the node's fast kernel. `cookie` is the allocator (const clv_allocator *) for its scratch. */
-clv_status clv__fast_run_node(void *cookie, const clv_node_call *node, clv_error *error);
+/* An evaluation by fast kernels. */
+typedef struct clv__fast_run {
+  const clv_allocator *allocator; /* of the kernels' scratch */
+  const clv__stop *stop;          /* may be NULL */
+} clv__fast_run;
+
+/* Refers to `run`. */
+clv_evaluation clv__fast_evaluation(clv__fast_run *run);
 
 #endif

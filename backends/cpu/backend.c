@@ -341,6 +341,7 @@ static const clv_backend cpu_backend = {
     .instance_resize = clv__cpu_instance_resize,
     .execute = clv__cpu_execute,
     .event_notify = clv__cpu_event_notify,
+    .stream_stop = clv__cpu_stream_stop,
     .options = option_list,
     .option_count = sizeof option_list / sizeof *option_list,
     .scratch = &scratch_slots,

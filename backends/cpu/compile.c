@@ -163,10 +163,11 @@ clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stre
                             clv_error *error) {
   if (stream != NULL && stream->recording != NULL) return clv__cpu_record(stream->recording, instance, args, error);
   const int threads = clv__cpu_threads_enter(device);
-  clv_status status =
-      instance->run != NULL ? clv__cpu_run_execute(instance->run, args, error) : clv__cpu_instance_walk(instance, args, error);
+  const clv__stop *stop = stream != NULL ? &stream->stop : NULL;
+  const clv_status status = instance->run != NULL ? clv__cpu_run_execute(instance->run, args, stop, error)
+                                                  : clv__cpu_instance_walk(instance, args, stop, error);
   clv__cpu_threads_leave(threads);
-  return status;
+  return clv__cpu_stream_note(stream, status);
 }
 
 clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error) {

@@ -8,7 +8,7 @@
 static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
   const clv_captured *captured = (const clv_captured *)((const char *)launch - offsetof(clv_captured, launch));
   *seconds = captured->seconds;
-  for (size_t i = 0; i < captured->count; ++i) CLV__TRY(clv__vnpu_run_list(&captured->lists[i], error));
+  for (size_t i = 0; i < captured->count; ++i) CLV__TRY(clv__vnpu_run_list(&captured->lists[i], launch->stop, error));
   return CLV_OK;
 }
 

@@ -11,6 +11,7 @@
 #endif
 
 #include "backends/vnpu/spec/speed.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 /* ---- Marks ---- */
@@ -60,13 +61,21 @@ static void finish_launch(clv__vnpu_launch *launch) {
   if (launch->done != NULL) launch->done(launch);
 }
 
+bool clv__vnpu_stream_skips(clv_stream *stream) {
+  if (stream->failure.status == CLV_OK && clv__is_stopped(&stream->stop)) {
+    clv__error_clear(&stream->failure);
+    clv__error_set(&stream->failure, CLV_CANCELLED, "the stream was stopped");
+  }
+  return stream->failure.status != CLV_OK;
+}
+
 /* Finishes the stream's next command if it needs no engine. It is then a mark that is ready, or a launch or copy that is skipped
- * because the stream has failed. */
+ * because the stream has failed or was stopped. */
 static bool advance(clv_stream *stream) {
   const clv__vnpu_command *c = stream->busy ? NULL : clv__vnpu_stream_head(stream);
   if (c == NULL) return false;
   clv__vnpu_engine *engine = clv__vnpu_engine_of(stream->queue, c);
-  if (engine != NULL && stream->failure.status == CLV_OK) return false;
+  if (engine != NULL && !clv__vnpu_stream_skips(stream)) return false;
   if (engine == NULL) {
     if (!clv__vnpu_mark_is_ready(stream, c)) return false;
     clv__vnpu_mark_execute(stream, c);
@@ -79,7 +88,7 @@ static bool advance(clv_stream *stream) {
   return true;
 }
 
-static void advance_streams(clv__vnpu_queue *queue) {
+void clv__vnpu_advance(clv__vnpu_queue *queue) {
   for (bool moved = true; moved;) {
     moved = false;
     for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
@@ -92,9 +101,7 @@ static void advance_streams(clv__vnpu_queue *queue) {
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
 }
 
-/* Sends all notifications in `due`. Called with the lock held; releases it during each notification. */
-static void notify_all(clv__vnpu_engine *engine) {
-  clv__vnpu_queue *queue = engine->queue;
+void clv__vnpu_notify_due(clv__vnpu_queue *queue) {
   while (queue->due != NULL) {
     clv__vnpu_notice *notice = queue->due;
     clv_notify_fn notify = notice->notify;
@@ -103,12 +110,10 @@ static void notify_all(clv__vnpu_engine *engine) {
     if (queue->due == NULL) queue->due_end = &queue->due;
     notice->next = queue->unused;
     queue->unused = notice;
-    engine->away = true;
     clv__vnpu_rouse(queue);
     clv__vnpu_queue_unlock(queue);
     notify(cookie);
     pthread_mutex_lock(&queue->lock);
-    engine->away = false;
   }
 }
 
@@ -140,7 +145,8 @@ static clv_status hang(clv__vnpu_engine *engine, clv_error *error) {
   return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu hung and was abandoned", (unsigned long long)queue->hang_at);
 }
 
-static clv_status work_inside(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
+static clv_status work_inside(clv__vnpu_engine *engine, const clv__vnpu_command *c, const clv__stop *stop, double *seconds,
+                              clv_error *error) {
   clv__vnpu_queue *queue = engine->queue;
   if (c->kind != CLV__VNPU_LAUNCH) {
     *seconds = clv__vnpu_copy_seconds(queue->speed, c->copy.size_bytes);
@@ -152,19 +158,30 @@ static clv_status work_inside(clv__vnpu_engine *engine, const clv__vnpu_command 
     return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu failed, as requested by the device option 'fail'",
                           (unsigned long long)number);
   }
+  c->launch->stop = stop;
   return c->launch->run(c->launch, seconds, error);
 }
 
 /* Opens the device's memory for the time of one launch or copy. */
-static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
+static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, const clv__stop *stop, double *seconds,
+                          clv_error *error) {
   clv__vnpu_space_enter(engine->queue->space);
-  clv_status status = work_inside(engine, c, seconds, error);
+  clv_status status = work_inside(engine, c, stop, seconds, error);
   clv__vnpu_space_leave(engine->queue->space);
   return status;
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
+}
+
+/* Waits until the speed model's end of a command, `*end_ns`, or until the stream is stopped. */
+static clv_status wait_for_model(const clv_stream *stream, uint64_t start_ns, double seconds, uint64_t *end_ns,
+                                 clv_error *error) {
+  *end_ns = clv__vnpu_wait_until(start_ns, seconds, &stream->stop);
+  if (*end_ns > 0) return CLV_OK;
+  *end_ns = clv__clock_ns();
+  return clv__error_set(error, CLV_CANCELLED, "the stream was stopped");
 }
 
 /* Executes one launch or copy of a stream. Called with the lock held; releases it during the work. */
@@ -179,8 +196,9 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   clv_error error;
   clv__error_clear(&error);
   double seconds = 0;
-  clv_status status = work_at(engine, c, &seconds, &error);
-  uint64_t end_ns = queue->speed->given && status == CLV_OK ? clv__vnpu_wait_until(start_ns, seconds) : start_ns;
+  clv_status status = work_at(engine, c, &stream->stop, &seconds, &error);
+  uint64_t end_ns = start_ns;
+  if (queue->speed->given && status == CLV_OK) status = wait_for_model(stream, start_ns, seconds, &end_ns, &error);
   pthread_mutex_lock(&queue->lock);
   if (queue->abandoned) return;
   stream->busy = engine->away = false;
@@ -191,8 +209,10 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   }
   if (c->kind == CLV__VNPU_LAUNCH) finish_launch(c->launch);
   ++stream->finished;
-  advance_streams(queue);
-  notify_all(engine);
+  clv__vnpu_advance(queue);
+  engine->away = queue->due != NULL;
+  clv__vnpu_notify_due(queue);
+  engine->away = false;
 }
 
 /* Picks a stream whose next command is for this engine, or, with `small`, a stream whose next command is a small copy. The search

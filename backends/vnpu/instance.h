@@ -49,11 +49,14 @@ clv_status clv__vnpu_instance_list_init(clv_instance *instance, clv__arena *aren
 
 /* Runs one launch on the compute engine (run.c, run_dynamic.c). `seconds` receives its duration according to the speed model. */
 clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error);
-clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error); /* runs a static program */
+/* Runs a static program. */
+clv_status clv__vnpu_run_list(const clv__vnpu_list *list, const clv__stop *stop, clv_error *error);
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);
 
 /* Runs a node's kernel on typed operands that have data, and rounds the results to the compute dtype (run.c). */
 clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_instruction *instruction, void *scratch,
-                                clv_error *error);
+                                const clv__stop *stop, clv_error *error);
+/* CLV_CANCELLED once `stop`, which may be NULL, is set. */
+clv_status clv__vnpu_check_stop(const clv__stop *stop, clv_error *error);
 
 #endif

@@ -32,6 +32,8 @@ static void free_notices(const clv_allocator *allocator, clv__vnpu_notice *notic
 void clv__vnpu_queue_stop(clv__vnpu_queue *queue) {
   pthread_mutex_lock(&queue->lock);
   queue->closing = true;
+  for (clv_stream *s = queue->streams; s != NULL; s = s->next) atomic_store(&s->stop, true);
+  clv__vnpu_advance(queue);
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
   pthread_mutex_unlock(&queue->lock);
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) {
@@ -135,11 +137,20 @@ clv_status clv__vnpu_stream_synchronize(clv__vnpu_queue *queue, clv_stream *stre
   if (drain(queue, stream)) {
     status = report(&stream->failure, error);
     stream->failure.status = CLV_OK;
+    atomic_store(&stream->stop, false);
   } else {
     status = refuse_abandoned(error);
   }
   pthread_mutex_unlock(&queue->lock);
   return status;
+}
+
+void clv__vnpu_stream_stop(clv__vnpu_queue *queue, clv_stream *stream) {
+  pthread_mutex_lock(&queue->lock);
+  atomic_store(&stream->stop, true);
+  clv__vnpu_advance(queue);
+  clv__vnpu_notify_due(queue);
+  clv__vnpu_queue_unlock(queue);
 }
 
 clv_captured *clv__vnpu_stream_capture(const clv_stream *stream) {
@@ -180,7 +191,7 @@ static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__
   pthread_mutex_lock(&queue->lock);
   clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) status = clv__vnpu_engines_start(queue, c, error);
-  if (status == CLV_OK && is_idle(stream) && stream->failure.status != CLV_OK) { /* the stream has failed: skip the command */
+  if (status == CLV_OK && is_idle(stream) && clv__vnpu_stream_skips(stream)) {
     if (c->kind == CLV__VNPU_LAUNCH && c->launch->done != NULL) c->launch->done(c->launch);
     clv__vnpu_stir(queue);
   } else if (status == CLV_OK) {

@@ -8,7 +8,8 @@
  * it has no launches, so a sequence of copies, a launch and copies wakes only one thread. With a speed model no copy counts as
  * small, because the model keeps a separate time for each engine.
  *
- * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. Events
+ * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. A stopped
+ * stream has failed with CLV_CANCELLED as soon as a command is skipped or ends early. Events
  * carry the failure to the streams and callers that wait for them. A wait is for the last record that was enqueued before it. The
  * records of one event are reached in the order in which they were enqueued. So a command waits only for commands that were
  * enqueued before it, and a deadlock is impossible.
@@ -23,6 +24,7 @@
 
 #include "backends/vnpu/spec/spec.h"
 #include "base/memory.h"
+#include "base/stop.h"
 #include "cleave/plugin/backend.h"
 #include "memory.h"
 
@@ -69,13 +71,14 @@ typedef struct clv__vnpu_queue {
 typedef struct clv__vnpu_launch {
   clv_status (*run)(struct clv__vnpu_launch *launch, double *seconds, clv_error *error);
   void (*done)(struct clv__vnpu_launch *launch);
-  uint32_t in_flight; /* number of times it is enqueued and not finished; guarded by the queue's lock */
+  const clv__stop *stop; /* set for the time of `run`, which ends with CLV_CANCELLED once the flag is set */
+  uint32_t in_flight;    /* number of times it is enqueued and not finished; guarded by the queue's lock */
 } clv__vnpu_launch;
 
 void clv__vnpu_queue_init(clv__vnpu_queue *queue, const clv_allocator *allocator, clv__vnpu_space *space,
                           const clv__vnpu_speed *speed, uint32_t thread_count);
-/* Stops the engines after all enqueued commands have finished. If a launch hangs, the commands are abandoned instead, and callers
- * that still wait get CLV_DEVICE_ERROR. */
+/* Stops all streams, then the engines. If a launch hangs, the remaining commands are abandoned, and callers that still wait get
+ * CLV_DEVICE_ERROR. */
 void clv__vnpu_queue_stop(clv__vnpu_queue *queue);
 /* Frees a stopped queue, with its remaining streams and events. */
 void clv__vnpu_queue_finish(clv__vnpu_queue *queue);
@@ -87,6 +90,8 @@ bool clv__vnpu_queue_wait(clv__vnpu_queue *queue, const uint64_t *count, uint64_
 clv_status clv__vnpu_stream_create(clv__vnpu_queue *queue, clv_stream **stream, clv_error *error);
 void clv__vnpu_stream_destroy(clv__vnpu_queue *queue, clv_stream *stream); /* waits for its commands first; accepts NULL */
 clv_status clv__vnpu_stream_synchronize(clv__vnpu_queue *queue, clv_stream *stream, clv_error *error);
+/* See clv_backend.stream_stop. Any thread may call it. */
+void clv__vnpu_stream_stop(clv__vnpu_queue *queue, clv_stream *stream);
 /* Returns the stream's capture, or NULL if it is not being captured. During a capture, executions are recorded instead of
  * enqueued, and no other command may be enqueued. Call only from the thread that uses the stream. */
 clv_captured *clv__vnpu_stream_capture(const clv_stream *stream);

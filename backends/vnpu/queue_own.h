@@ -41,6 +41,7 @@ struct clv_stream {
   uint64_t ready_ns;           /* when its last command ended, according to the model */
   clv_captured *captured;
   clv_error failure; /* status CLV_OK: none */
+  clv__stop stop;    /* set by clv__vnpu_stream_stop(), until the stream is synchronised */
   clv__vnpu_command ring[CLV__VNPU_RING];
 };
 
@@ -72,6 +73,12 @@ struct clv_event {
 
 /* Call all functions below with the queue's lock held. */
 
+/* Whether the stream skips its launches and copies, because it has failed or was stopped. */
+bool clv__vnpu_stream_skips(clv_stream *stream);
+/* Finishes all commands that need no engine, and wakes the threads that can go on. */
+void clv__vnpu_advance(clv__vnpu_queue *queue);
+/* Sends all notifications in `due`. Releases the lock during each. */
+void clv__vnpu_notify_due(clv__vnpu_queue *queue);
 /* Starts the threads that a command may need, if they are not running. */
 clv_status clv__vnpu_engines_start(clv__vnpu_queue *queue, const clv__vnpu_command *command, clv_error *error);
 /* clv__vnpu_stream_head() returns the stream's next command, or NULL. clv__vnpu_stream_work() returns it only if it is a copy or

@@ -27,8 +27,12 @@ static void round_results(clv_dtype compute, const clv_tensor *outputs, uint32_t
   }
 }
 
+clv_status clv__vnpu_check_stop(const clv__stop *stop, clv_error *error) {
+  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "it was stopped") : CLV_OK;
+}
+
 clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_instruction *instruction, void *scratch,
-                                clv_error *error) {
+                                const clv__stop *stop, clv_error *error) {
   const clv_node_info *node = &instruction->node;
   if (instruction->kernel == NULL) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -38,7 +42,9 @@ clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_in
   clv__kernel_call call = clv__vnpu_call(node, instance->inputs, instance->outputs);
   call.scratch = scratch;
   call.error = error;
+  call.stop = stop;
   CLV__TRY(clv__kernel_run(instruction->kernel, &call, instance->device->allocator));
+  CLV__TRY(clv__vnpu_check_stop(stop, error)); /* the outputs may be incomplete */
   round_results(instance->device->spec.compute_dtype, instance->outputs, node->output_count);
   return CLV_OK;
 }
@@ -61,7 +67,7 @@ static clv_status fetch(const clv_instance *instance, const uint32_t *values, ui
 }
 
 static clv_status run_instruction(const clv_instance *instance, const clv__vnpu_instruction *instruction,
-                                  const uint64_t *addresses, clv_error *error) {
+                                  const uint64_t *addresses, const clv__stop *stop, clv_error *error) {
   const clv_node_info *node = &instruction->node;
   const uint64_t *outputs = addresses + node->input_count;
   CLV__TRY(fetch(instance, node->inputs, node->input_count, addresses, instance->inputs, error));
@@ -71,7 +77,7 @@ static clv_status run_instruction(const clv_instance *instance, const clv__vnpu_
     CLV__TRY(
         clv__vnpu_space_reach(instance->device->space, outputs[node->output_count], instruction->scratch_bytes, &scratch, error));
   }
-  return clv__vnpu_run_kernel(instance, instruction, scratch, error);
+  return clv__vnpu_run_kernel(instance, instruction, scratch, stop, error);
 }
 
 static clv_status copy_outputs(const clv__vnpu_list *list, clv_error *error) {
@@ -87,7 +93,7 @@ static clv_status copy_outputs(const clv__vnpu_list *list, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status run_static(const clv__vnpu_list *list, clv_error *error) {
+static clv_status run_static(const clv__vnpu_list *list, const clv__stop *stop, clv_error *error) {
   const clv_instance *instance = list->instance;
   const clv_executable *p = instance->program;
   if (p->scratch_bytes > 0) {
@@ -97,7 +103,8 @@ static clv_status run_static(const clv__vnpu_list *list, clv_error *error) {
   }
   for (uint32_t n = 0; n < p->node_count; ++n) {
     const clv__vnpu_instruction *instruction = &p->instructions[n];
-    clv_status status = run_instruction(instance, instruction, &list->addresses[instruction->first_operand], error);
+    CLV__TRY(clv__vnpu_check_stop(stop, error));
+    clv_status status = run_instruction(instance, instruction, &list->addresses[instruction->first_operand], stop, error);
     if (status != CLV_OK) {
       return clv__error_prefix(error, status, "node '%s' (%s)", instruction->node.name, instruction->node.op);
     }
@@ -119,11 +126,11 @@ static void warn_when_late(clv_executable *p, uint64_t computed_ns, double secon
   p->device->host->log(p->device->host->self, 1, text);
 }
 
-clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error) {
+clv_status clv__vnpu_run_list(const clv__vnpu_list *list, const clv__stop *stop, clv_error *error) {
   clv_executable *p = list->instance->program;
-  if (!p->device->spec.speed.given) return run_static(list, error);
+  if (!p->device->spec.speed.given) return run_static(list, stop, error);
   uint64_t start = clv__clock_ns();
-  CLV__TRY(run_static(list, error));
+  CLV__TRY(run_static(list, stop, error));
   warn_when_late(p, clv__clock_ns() - start, p->seconds);
   return CLV_OK;
 }
@@ -133,7 +140,7 @@ clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_e
   clv_executable *p = run->list.instance->program;
   if (p->is_static) {
     *seconds = p->seconds;
-    return clv__vnpu_run_list(&run->list, error);
+    return clv__vnpu_run_list(&run->list, launch->stop, error);
   }
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv__vnpu_run_dynamic(run, seconds, error));

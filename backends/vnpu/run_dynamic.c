@@ -107,7 +107,7 @@ static clv_status run_body_node(clv__vnpu_run *run, uint32_t index, clv_error *e
   clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   const clv_host *host = instance->device->host;
-  CLV__TRY(clv__fast_evaluate(host, p->view, index, instance->inputs, instance->outputs, error));
+  CLV__TRY(clv__fast_evaluate(host, p->view, index, instance->inputs, instance->outputs, run->launch.stop, error));
   return take_results(run, &p->instructions[index].node, error);
 }
 
@@ -132,12 +132,12 @@ static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *se
   if (!clv__kernel_accepts(instruction->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
   *seconds += clv__vnpu_node_seconds(&p->device->spec.speed, node, instance->inputs, instance->outputs);
   size_t scratch_bytes = instruction->kernel->scratch_bytes != NULL ? instruction->kernel->scratch_bytes(&call) : 0;
-  if (scratch_bytes == 0) return clv__vnpu_run_kernel(instance, instruction, NULL, error);
+  if (scratch_bytes == 0) return clv__vnpu_run_kernel(instance, instruction, NULL, run->launch.stop, error);
   uint64_t address;
   void *scratch;
   CLV__TRY(clv__vnpu_space_allocate(instance->device->space, scratch_bytes, &address, error));
   clv_status status = clv__vnpu_space_reach(instance->device->space, address, scratch_bytes, &scratch, error);
-  if (status == CLV_OK) status = clv__vnpu_run_kernel(instance, instruction, scratch, error);
+  if (status == CLV_OK) status = clv__vnpu_run_kernel(instance, instruction, scratch, run->launch.stop, error);
   clv__vnpu_space_free(instance->device->space, address, scratch_bytes);
   return status;
 }
@@ -181,7 +181,10 @@ clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error 
   const clv_executable *p = instance->program;
   *seconds = clv__vnpu_launch_seconds(&p->device->spec.speed);
   clv_status status = bind_sources(run, error);
-  for (uint32_t n = 0; n < p->node_count && status == CLV_OK; ++n) status = run_node(run, n, seconds, error);
+  for (uint32_t n = 0; n < p->node_count && status == CLV_OK; ++n) {
+    status = clv__vnpu_check_stop(run->launch.stop, error);
+    if (status == CLV_OK) status = run_node(run, n, seconds, error);
+  }
   if (status == CLV_OK) status = copy_outputs(run, error);
   for (uint32_t v = 0; v < p->value_count; ++v) release_value(instance, v);
   return status;

@@ -40,6 +40,12 @@ static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *
 static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
   return clv__vnpu_event_synchronize(&device->queue, event, error);
 }
+static clv_status stream_stop(clv_device *device, clv_stream *stream, clv_error *error) {
+  (void)error;
+  clv__vnpu_stream_stop(&device->queue, stream);
+  return CLV_OK;
+}
+
 static clv_status event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
   return clv__vnpu_event_notify(&device->queue, event, notify, cookie, error);
 }
@@ -226,6 +232,7 @@ static const clv_backend backend_table = {
     .copy_seconds = clv__vnpu_hint_copy_seconds,
     .launch_seconds = clv__vnpu_hint_launch_seconds,
     .event_notify = event_notify,
+    .stream_stop = stream_stop,
     .options = clv__vnpu_options,
     .option_count = CLV__VNPU_OPTION_COUNT,
     .list = list_devices,

@@ -22,7 +22,7 @@ clv_status clv__tensor_clone(const clv_tensor *from, clv_tensor *to, const clv_a
 
 clv_status clv__call_evaluate(const char *domain, const clv__kernel_call *call, const clv__evaluation *how,
                               const clv_allocator *allocator) {
-  if (how->run_node != NULL) {
+  if (how->by != NULL && how->by->run_node != NULL) {
     const clv_node_call node = {.struct_size = sizeof node,
                                 .opset = call->opset,
                                 .op = call->op,
@@ -33,7 +33,7 @@ clv_status clv__call_evaluate(const char *domain, const clv__kernel_call *call, 
                                 .attributes = call->attributes.items,
                                 .inputs = call->inputs,
                                 .outputs = call->outputs};
-    const clv_status status = how->run_node(how->cookie, &node, call->error);
+    const clv_status status = how->by->run_node(how->by->cookie, &node, call->error);
     if (status != CLV_NOT_SUPPORTED) return status;
   }
   return clv__call_run(domain, call, allocator);
@@ -111,7 +111,7 @@ clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const c
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "bodies are nested more than %d levels deep", CLV__MAX_BODY_DEPTH);
     clv__node_error(node, status, error);
   } else {
-    const clv__evaluation deeper = {how->depth + 1, how->run_node, how->cookie};
+    const clv__evaluation deeper = {how->depth + 1, how->by};
     status = clv__body_evaluate(graph, id, inputs, outputs, &deeper, allocator, error);
     if (status != CLV_OK) clv__node_error(node, status, error);
   }
@@ -126,13 +126,12 @@ clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const c
 
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error) {
-  return clv__node_evaluate_with(graph, node, inputs, outputs, NULL, NULL, allocator, error);
+  return clv__node_evaluate_with(graph, node, inputs, outputs, NULL, allocator, error);
 }
 
 clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
-                                   clv_run_node_fn run_node, void *cookie, const clv_allocator *allocator, clv_error *error) {
-  const clv__evaluation how = {0, run_node, cookie};
-  return clv__node_evaluate_at(graph, node, inputs, outputs, &how, allocator, error);
+                                   const clv_evaluation *how, const clv_allocator *allocator, clv_error *error) {
+  return clv__node_evaluate_at(graph, node, inputs, outputs, &(clv__evaluation){0, how}, allocator, error);
 }
 
 /* The state of one evaluation of a view. */
@@ -294,11 +293,20 @@ static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status check_stop(const clv__evaluation *how, clv_error *error) {
+  if (how->by == NULL || how->by->is_stopped == NULL || !how->by->is_stopped(how->by->cookie)) return CLV_OK;
+  return clv__error_set(error, CLV_CANCELLED, "it was stopped");
+}
+
 /* Runs the nodes of a graph, or of part of one, once the values that exist before the first node are set. `outputs` are zeroed on
  * entry. */
 static clv_status run_nodes(run *r, clv_tensor *outputs, const clv__evaluation *how, clv_error *error) {
   clv_status status = CLV_OK;
-  for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_one(r, n, how, error);
+  for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) {
+    status = check_stop(how, error);
+    if (status == CLV_OK) status = run_one(r, n, how, error);
+  }
+  if (status == CLV_OK) status = check_stop(how, error); /* a body may have no nodes */
   if (status == CLV_OK) status = run_outputs(r, outputs, error);
   if (status == CLV_OK) return CLV_OK;
   for (uint32_t i = 0; i < r->view->output_count; ++i) {
@@ -322,7 +330,7 @@ clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inpu
 
 clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error) {
-  const clv__evaluation how = {0, NULL, NULL};
+  const clv__evaluation how = {0, NULL};
   run r = {.view = view, .allocator = allocator};
   memset(outputs, 0, view->output_count * sizeof *outputs);
   clv_status status = run_prepare(&r, error);
@@ -341,15 +349,14 @@ bool clv__view_is_known(const clv_graph_view *view) {
 }
 
 clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
-                                    clv_tensor *outputs, clv__value_fn watch, void *cookie, clv_run_node_fn run_node,
-                                    void *node_cookie, const clv_allocator *allocator, clv_error *error) {
-  const clv__evaluation how = {0, run_node, node_cookie};
+                                    clv_tensor *outputs, clv__value_fn watch, void *cookie, const clv_evaluation *how,
+                                    const clv_allocator *allocator, clv_error *error) {
   memset(outputs, 0, graph->output_count * sizeof *outputs);
   CLV__TRY(clv__graph_check_bound(graph, error));
-  return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, &how, allocator, error);
+  return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, &(clv__evaluation){0, how}, allocator, error);
 }
 
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error) {
-  return clv__graph_evaluate_with(graph, inputs, captures, outputs, watch, cookie, NULL, NULL, allocator, error);
+  return clv__graph_evaluate_with(graph, inputs, captures, outputs, watch, cookie, NULL, allocator, error);
 }

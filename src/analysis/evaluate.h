@@ -14,9 +14,9 @@
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 
-/* Like clv__node_evaluate(), but `run_node` runs the node and the nodes of its bodies. NULL: the reference loops run them. */
+/* Like clv__node_evaluate(), but as `how` says. NULL: the reference loops run the node, to its end. */
 clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
-                                   clv_run_node_fn run_node, void *cookie, const clv_allocator *allocator, clv_error *error);
+                                   const clv_evaluation *how, const clv_allocator *allocator, clv_error *error);
 
 /* Called with every value as soon as it exists. The tensor is valid only during the call. */
 typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error);
@@ -26,10 +26,10 @@ typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
 
-/* Like clv__graph_evaluate(), but `run_node` runs the nodes and receives `node_cookie`. NULL: the reference loops run them. */
+/* Like clv__graph_evaluate(), but as `how` says. NULL: the reference loops run the nodes, to the end. */
 clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
-                                    clv_tensor *outputs, clv__value_fn watch, void *cookie, clv_run_node_fn run_node,
-                                    void *node_cookie, const clv_allocator *allocator, clv_error *error);
+                                    clv_tensor *outputs, clv__value_fn watch, void *cookie, const clv_evaluation *how,
+                                    const clv_allocator *allocator, clv_error *error);
 
 /* Runs part of a graph. `inputs` and `outputs` are in the order of the view's inputs and outputs. A value is a constant if the
  * view's type of the value has data. */

@@ -6,11 +6,10 @@
 #include "analysis/evaluate.h"
 #include "operators/run.h"
 
-/* The depth of an evaluation, and the function that runs its nodes. */
+/* The depth of an evaluation, and the functions that run its nodes and end it early. */
 typedef struct clv__evaluation {
   uint32_t depth;           /* number of enclosing bodies */
-  clv_run_node_fn run_node; /* NULL: the reference loops run the nodes */
-  void *cookie;
+  const clv_evaluation *by; /* NULL: the reference loops run the nodes, to the end */
 } clv__evaluation;
 
 /* Like clv__graph_evaluate() and clv__node_evaluate(), at the depth and with the function that `how` gives. */
@@ -39,8 +38,8 @@ uint32_t clv__scan_inputs(const clv__node *node);
 clv_status clv__flex_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 
-/* Runs a node's kernel with how->run_node. If that is NULL or does not support the node, runs the reference loops. The operands
- * are as in clv__node_run(). */
+/* Runs a node's kernel with how->by->run_node. If that is NULL or does not support the node, runs the reference loops. The
+ * operands are as in clv__node_run(). */
 clv_status clv__call_evaluate(const char *domain, const clv__kernel_call *call, const clv__evaluation *how,
                               const clv_allocator *allocator);
 

@@ -89,9 +89,8 @@ static clv_status host_evaluate_node(const clv_graph_view *graph, uint32_t node,
 }
 
 static clv_status host_evaluate_node_with(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
-                                          clv_tensor *outputs, clv_run_node_fn run_node, void *cookie, clv_error *error) {
-  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, run_node, cookie, graph->graph->allocator,
-                                 error);
+                                          clv_tensor *outputs, const clv_evaluation *how, clv_error *error) {
+  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, how, graph->graph->allocator, error);
 }
 
 static clv_status host_graph_to_onnx(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,

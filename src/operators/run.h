@@ -7,6 +7,7 @@
 #define CLEAVE_OPERATORS_RUN_H
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
 #include "operators/families.h"
@@ -24,6 +25,9 @@ typedef struct clv__kernel_call {
   uint32_t output_count;
   void *scratch; /* scratch_bytes() bytes for this call, aligned to 64 */
   clv_error *error;
+  /* May be NULL. Once it is set, a long kernel skips the rest of its work. Its outputs are then incomplete, and the caller, which
+   * looks at the flag after the call, discards them. */
+  const clv__stop *stop;
 } clv__kernel_call;
 
 typedef struct clv__kernel {

@@ -9,8 +9,9 @@
 
 static inline clv_status evaluate_fast(const clv_graph *graph, const clv_tensor *inputs, clv_tensor *outputs, clv__value_fn watch,
                                        void *cookie, const clv_allocator *allocator, clv_error *error) {
-  return clv__graph_evaluate_with(graph, inputs, NULL, outputs, watch, cookie, clv__fast_run_node, (void *)(uintptr_t)allocator,
-                                  allocator, error);
+  clv__fast_run run = {allocator, NULL};
+  const clv_evaluation how = clv__fast_evaluation(&run);
+  return clv__graph_evaluate_with(graph, inputs, NULL, outputs, watch, cookie, &how, allocator, error);
 }
 
 #endif

@@ -20,6 +20,7 @@
   X(weight_upload, 1) X(weight_release, 0) X(compile, 1) X(executable_destroy, 0) X(executable_info, 0) \
   X(executable_save, 1) X(executable_load, 1) X(instance_create, 1) X(instance_destroy, 0) X(instance_resize, 1) \
   X(execute, 1) X(node_seconds, 0) X(copy_seconds, 0) X(launch_seconds, 0) X(claim, 1) X(event_notify, 1) \
+  X(stream_stop, 1) \
   X(instance_scratch_bytes, 0) X(instance_bind_scratch, 1) X(capture_begin, 1) X(capture_end, 1) \
   X(captured_launch, 1) X(captured_bind, 1) X(captured_destroy, 0) X(captured_bytes, 0) X(finish, 1) \
   X(instance_time_steps, 1) X(instance_steps, 1)

@@ -303,6 +303,11 @@ static clv_status event_synchronize(clv_device *device, clv_event *event, clv_er
   return status;
 }
 
+static clv_status stream_stop(clv_device *device, clv_stream *stream, clv_error *error) {
+  ASK_OR_FAIL(device, stream_stop, .object = stream);
+  return INNER(device)->stream_stop(device->inner, stream->inner, error);
+}
+
 static clv_status event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
   ASK_OR_FAIL(device, event_notify, .object = event);
   pthread_mutex_lock(&device->lock);
@@ -631,6 +636,7 @@ void interposer_fill(interposer *self) {
   PUT(launch_seconds);
   PUT(claim);
   PUT(event_notify);
+  PUT(stream_stop);
   PUT(finish);
 #undef PUT
   /* Offer each group that the backend has, unless the options leave out one of its slots. */

@@ -43,6 +43,7 @@ static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t 
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t outer = task / shape->groups, first = task % shape->groups * BLOCK;
     int64_t width = shape->inner - first < BLOCK ? shape->inner - first : BLOCK;
     walk(call, shape, outer * shape->length * shape->inner + first, outer * out_length * shape->inner + first, width);

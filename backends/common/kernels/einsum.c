@@ -193,7 +193,8 @@ static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand
     if (status != CLV_OK) return clv__error_set(e->call->error, status, "the size of an intermediate result overflows");
   }
   group_sort(&depth, b);
-  clv__product p = {.a_dtype = a->dtype,
+  clv__product p = {.stop = e->call->stop,
+                    .a_dtype = a->dtype,
                     .b_dtype = b->dtype,
                     .c_dtype = out->dtype,
                     .a = a->data,

@@ -176,6 +176,7 @@ static clv_status pool_run(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
+    if (clv__is_stopped(call->stop)) continue;
     size_t at = (size_t)clv__kernel_thread_index() * slice;
     pool_plane(&c, call, plane, slice != 0 ? (char *)call->scratch + at : NULL);
   }
@@ -199,6 +200,7 @@ static clv_status global_run(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
+    if (clv__is_stopped(call->stop)) continue;
     if (c.dtype == CLV_F64) {
       ((double *)call->outputs[0].data)[plane] = global_f64(&c, (const double *)x->data + plane * c.input_plane, c.input_plane);
       continue;

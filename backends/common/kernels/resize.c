@@ -196,6 +196,7 @@ static clv_status resize_run(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t s = 0; s < r.outer; ++s) {
+    if (clv__is_stopped(call->stop)) continue;
     double *from = (double *)(scratch + (size_t)clv__kernel_thread_index() * slice);
     if (r.of.mode == CLV__RESIZE_NEAREST) {
       slice_copy(&r, call, s, &outside);

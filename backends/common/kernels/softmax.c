@@ -235,6 +235,7 @@ static clv_status run(const clv__kernel_call *call, kind what) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     const int64_t first = task % groups * GROUP, width = inner - first < GROUP ? inner - first : GROUP;
     const int64_t offset = task / groups * length * inner + first;
     if (input->dtype == CLV_F64)

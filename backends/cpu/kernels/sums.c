@@ -89,7 +89,8 @@ static void run_chunk(const clv__cpu_sums_pass *p, const clv_tensor *operands, i
   if (p->has_gelu) apply_gelu((float *)(void *)place, count);
 }
 
-void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands) {
+void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop) {
+  (void)stop;
   const clv__cpu_sums_pass *p = (const clv__cpu_sums_pass *)(const void *)own;
   const int64_t chunks = (p->channels + CHUNK - 1) / CHUNK, tasks = p->rows * chunks;
   const int threads = clv__kernel_threads(tasks, (p->has_gelu ? 8.0 : 2.0) * (double)p->rows * (double)p->channels);
@@ -135,7 +136,8 @@ static void turn_row(const uint8_t *from, int64_t plane, int64_t pixels, int64_t
   }
 }
 
-void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands) {
+void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop) {
+  (void)stop;
   const clv__cpu_sums_frame *f = (const clv__cpu_sums_frame *)(const void *)own;
   const int zero = f->zero_operand > 0 ? (uint8_t)byte_at(&operands[f->zero_operand], 0) : 0;
   const uint8_t *from = operands[0].data;

@@ -10,7 +10,7 @@ typedef struct step {
 } step;
 
 /* Operands: Q, K, V, masks, the result, scratch. */
-static void run(const clv__cpu_own *own, const clv_tensor *operands) {
+static void run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop) {
   const step *s = (const step *)(const void *)own;
   clv__attention a = *s->call;
   a.query.tensor = &operands[CLV__CPU_ATTENTION_QUERY];
@@ -19,7 +19,7 @@ static void run(const clv__cpu_own *own, const clv_tensor *operands) {
   for (uint32_t m = 0; m < s->mask_count; ++m) a.masks[m].tensor = &operands[CLV__CPU_ATTENTION_MASK + m];
   const clv_tensor *last = &operands[CLV__CPU_ATTENTION_MASK + s->mask_count];
   a.output.tensor = last;
-  clv__kernels()->attention_run(&a, last[1].data);
+  clv__kernels()->attention_run(&a, last[1].data, stop);
 }
 
 clv_status clv__cpu_lower_attention(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {

@@ -26,7 +26,8 @@ typedef struct join_step {
   clv__channels channels;
 } join_step;
 
-static void run_join(const clv__cpu_own *own, const clv_tensor *operands) {
+static void run_join(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop) {
+  (void)stop;
   const join_step *step = (const join_step *)(const void *)own;
   clv__kernels()->channels_join(&step->channels, operands, operands[step->channels.piece_count].data);
 }

@@ -124,7 +124,7 @@ typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 
 /* A function over tensors. It is the first member of a struct that holds the function's parameters. */
 typedef struct clv__cpu_own {
-  void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
+  void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop);
 } clv__cpu_own;
 
 typedef struct clv__cpu_step {

@@ -47,10 +47,11 @@ typedef struct kernel_arguments {
   clv_tensor tensors[]; /* inputs, then outputs */
 } kernel_arguments;
 
-static clv_status run_kernel(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_kernel(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
   const kernel_arguments *arguments = (const kernel_arguments *)(const void *)call->arguments;
   clv__kernel_call with_error = arguments->call;
   with_error.error = error;
+  with_error.stop = stop;
   return arguments->run(&with_error);
 }
 
@@ -92,7 +93,8 @@ typedef struct copy_arguments {
   size_t size_bytes;
 } copy_arguments;
 
-static clv_status run_copy(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_copy(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
+  (void)stop;
   const copy_arguments *arguments = (const copy_arguments *)(const void *)call->arguments;
   (void)error;
   memcpy(arguments->to, arguments->from, arguments->size_bytes);
@@ -124,7 +126,8 @@ typedef struct convert_arguments {
   bool widens;
 } convert_arguments;
 
-static clv_status run_convert(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_convert(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
+  (void)stop;
   const convert_arguments *a = (const convert_arguments *)(const void *)call->arguments;
   const int64_t chunks = (a->count + CONVERT_CHUNK - 1) / CONVERT_CHUNK;
   const int threads = clv__kernel_threads(chunks, (double)a->count);
@@ -163,7 +166,8 @@ typedef struct row_arguments {
   clv_tensor tensors[];
 } row_arguments;
 
-static clv_status run_row(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_row(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
+  (void)stop;
   const row_arguments *arguments = (const row_arguments *)(const void *)call->arguments;
   (void)error;
   clv__cpu_kernels()->row_run(arguments->row, arguments->tensors);
@@ -188,10 +192,10 @@ typedef struct own_arguments {
   clv_tensor tensors[];
 } own_arguments;
 
-static clv_status run_own(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_own(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
   const own_arguments *arguments = (const own_arguments *)(const void *)call->arguments;
   (void)error;
-  arguments->own->run(arguments->own, arguments->tensors);
+  arguments->own->run(arguments->own, arguments->tensors, stop);
   return CLV_OK;
 }
 
@@ -214,7 +218,8 @@ typedef struct small_arguments {
   float *c;
 } small_arguments;
 
-static clv_status run_small(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_small(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
+  (void)stop;
   const small_arguments *arguments = (const small_arguments *)(const void *)call->arguments;
   (void)error;
   clv__cpu_kernels()->small_run(&arguments->small, arguments->a, arguments->b, arguments->bias, arguments->c);

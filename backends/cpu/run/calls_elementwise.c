@@ -22,7 +22,8 @@ typedef struct rows_arguments {
 } rows_arguments;
 
 /* Calls the row function for each position of the outer axes. */
-static clv_status run_rows(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_rows(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
+  (void)stop;
   const rows_arguments *arguments = (const rows_arguments *)(const void *)call->arguments;
   int64_t at[CLV_MAX_RANK] = {0};
   clv__row row = arguments->row;

@@ -9,7 +9,8 @@ typedef struct primitive_arguments {
   clv__dnn_argument arguments[];
 } primitive_arguments;
 
-static clv_status run_primitive(const clv__cpu_call *call, clv_error *error) {
+static clv_status run_primitive(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
+  (void)stop;
   const primitive_arguments *arguments = (const primitive_arguments *)(const void *)call->arguments;
   const int before = arguments->serial ? clv__cpu_threads_enter_one() : 0;
   const clv_status status = clv__dnn_execute(arguments->dnn, arguments->primitive, arguments->arguments, arguments->count, error);

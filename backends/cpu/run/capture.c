@@ -171,22 +171,22 @@ static clv_status follow(execution *recorded, size_t index, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status launch_one(execution *recorded, clv_error *error) {
+static clv_status launch_one(execution *recorded, const clv__stop *stop, clv_error *error) {
   if (recorded->list != NULL) {
     recorded->instance->run->executions++;
-    return clv__cpu_list_run(recorded->list, error);
+    return clv__cpu_list_run(recorded->list, stop, error);
   }
   clv_execute_args args = {.struct_size = sizeof args,
                            .input_count = recorded->input_count,
                            .output_count = recorded->output_count,
                            .inputs = recorded->bindings,
                            .outputs = recorded->bindings + recorded->input_count};
-  return clv__cpu_dynamic_execute(recorded->instance->executable, &args, NULL, error);
+  return clv__cpu_dynamic_execute(recorded->instance->executable, &args, NULL, stop, error);
 }
 
-static clv_status launch_block(const clv_captured *captured, clv_error *error) {
+static clv_status launch_block(const clv_captured *captured, const clv__stop *stop, clv_error *error) {
   const clv__cpu_call *failed = NULL;
-  const clv_status status = clv__cpu_calls_run(captured->block, captured->size_bytes, &failed, error);
+  const clv_status status = clv__cpu_calls_run(captured->block, captured->size_bytes, stop, &failed, error);
   for (size_t i = 0; i < captured->count && status != CLV_OK; ++i) {
     const clv__cpu_list *list = captured->executions[i].list;
     const uint8_t *at = (const uint8_t *)failed;
@@ -196,14 +196,14 @@ static clv_status launch_block(const clv_captured *captured, clv_error *error) {
   return status;
 }
 
-static clv_status launch(clv_device *device, clv_captured *captured, clv_error *error) {
+static clv_status launch(clv_device *device, clv_captured *captured, const clv__stop *stop, clv_error *error) {
   const uint64_t changes = atomic_load_explicit(&device->changes, memory_order_acquire);
   if (captured->changes != changes) {
     for (size_t i = 0; i < captured->count; ++i) CLV__TRY(follow(&captured->executions[i], i, error));
     captured->changes = changes;
   }
-  if (captured->is_plain) return launch_block(captured, error);
-  for (size_t i = 0; i < captured->count; ++i) CLV__TRY(launch_one(&captured->executions[i], error));
+  if (captured->is_plain) return launch_block(captured, stop, error);
+  for (size_t i = 0; i < captured->count; ++i) CLV__TRY(launch_one(&captured->executions[i], stop, error));
   return CLV_OK;
 }
 
@@ -212,9 +212,9 @@ clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, 
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a capture cannot be launched on a stream that is capturing");
   }
   const int threads = clv__cpu_threads_enter(device);
-  const clv_status status = launch(device, captured, error);
+  const clv_status status = launch(device, captured, stream != NULL ? &stream->stop : NULL, error);
   clv__cpu_threads_leave(threads);
-  return status;
+  return clv__cpu_stream_note(stream, status);
 }
 
 clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,

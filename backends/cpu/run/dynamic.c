@@ -12,6 +12,7 @@ typedef struct dynamic {
   clv_tensor *values; /* by value; dtype NONE: not computed yet */
   bool *owned;        /* by value: whether its data must be freed here */
   uint32_t *readers;  /* remaining readers */
+  const clv__stop *stop;
 } dynamic;
 
 static void release_value(dynamic *state, uint32_t value) {
@@ -84,7 +85,8 @@ static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const cl
                                  .input_count = node->input_count,
                                  .outputs = outputs,
                                  .output_count = node->output_count,
-                                 .error = error};
+                                 .error = error,
+                                 .stop = state->stop};
   char reason[160]; /* kernels of a body are checked here, because its types may be unknown until now */
   if (!clv__kernel_holds(node->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
   return clv__kernel_run(node->kernel, &call, allocator);
@@ -121,7 +123,7 @@ static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, 
       memset(&outputs[i], 0, sizeof outputs[i]);
       outputs[i].rank = CLV_RANK_UNKNOWN;
     }
-    status = clv__fast_evaluate(host, state->program->view, index, inputs, outputs, error);
+    status = clv__fast_evaluate(host, state->program->view, index, inputs, outputs, state->stop, error);
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (status != CLV_OK || node->outputs[i] == CLV__CPU_NONE) {
@@ -153,9 +155,14 @@ static clv_status write_outputs(dynamic *state, clv_execute_args *args, clv_erro
   return CLV_OK;
 }
 
-clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error) {
+static clv_status check_stop(const clv__stop *stop, clv_error *error) {
+  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "it was stopped") : CLV_OK;
+}
+
+clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, const clv__stop *stop,
+                                    clv_error *error) {
   const clv__cpu_program *program = &executable->program;
-  dynamic state = {.program = program, .executable = executable};
+  dynamic state = {.program = program, .executable = executable, .stop = stop};
   clv__arena_init(&state.arena, executable->device->allocator);
   size_t most = 0;
   for (uint32_t i = 0; i < program->node_count; ++i) {
@@ -176,9 +183,11 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
   CLV__TRY_GOTO(start(&state, args, error));
   for (uint32_t i = 0; i < program->node_count; ++i) {
     const uint64_t begin = node_ns != NULL ? clv__clock_ns() : 0;
+    CLV__TRY_GOTO(check_stop(stop, error));
     CLV__TRY_GOTO(run_node(&state, i, scratch, error));
     if (node_ns != NULL) node_ns[i] += clv__clock_ns() - begin;
   }
+  CLV__TRY_GOTO(check_stop(stop, error)); /* the last node may be incomplete */
   CLV__TRY_GOTO(write_outputs(&state, args, error));
 cleanup:
   for (uint32_t i = 0; state.owned != NULL && i < program->value_count; ++i) release_value(&state, i);

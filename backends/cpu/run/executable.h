@@ -40,14 +40,15 @@ clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* `
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* size of the memory for place(); align it to CLV__ALIGNMENT */
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
 clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* allocates memory if place() has provided none */
-clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error);
+clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, const clv__stop *stop, clv_error *error);
 
 /* Runs node by node and infers shapes as they become known (dynamic.c). Adds the time of each node to `node_ns`, which may be
  * NULL. */
-clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error);
+clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, const clv__stop *stop,
+                                    clv_error *error);
 /* times.c: clv__cpu_instance_walk() runs node by node, and adds the times of the nodes if timing is on. The other functions
  * switch timing on or off, and report the times of the steps. */
-clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error);
+clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, const clv__stop *stop, clv_error *error);
 clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error);
 clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
 

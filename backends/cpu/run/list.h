@@ -14,7 +14,7 @@ typedef struct clv__cpu_call clv__cpu_call;
 struct clv__cpu_call {
   union {
     clv__row_fn row; /* cannot fail; receives `arguments` as a clv__row */
-    clv_status (*run)(const clv__cpu_call *call, clv_error *error);
+    clv_status (*run)(const clv__cpu_call *call, const clv__stop *stop, clv_error *error);
   } function;
   uint32_t size_bytes; /* distance to the next call */
   uint32_t is_row : 1, step : 25;
@@ -102,11 +102,12 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
 
 /* ---- Running (list_run.c) ---- */
 
-/* Runs the calls in order. Allocates nothing. */
-clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error);
-/* Runs the calls of a block. If one fails, *failed is that call. clv__cpu_list_explain() on the list that the call belongs to
- * prefixes the node to the error. */
-clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error);
+/* Runs the calls in order. Allocates nothing. Once `stop` is set, ends with CLV_CANCELLED. */
+clv_status clv__cpu_list_run(clv__cpu_list *list, const clv__stop *stop, clv_error *error);
+/* Runs the calls of a block in the same way. If one fails, or is not run, *failed is that call. clv__cpu_list_explain() on the
+ * list that the call belongs to prefixes the node to the error. */
+clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__stop *stop, const clv__cpu_call **failed,
+                              clv_error *error);
 clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error);
 
 #endif

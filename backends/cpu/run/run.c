@@ -93,10 +93,10 @@ clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error) {
 
 /* ---- Execution. ---- */
 
-clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error) {
+clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, const clv__stop *stop, clv_error *error) {
   CLV__TRY(clv__cpu_run_ready(run, error));
   CLV__TRY(clv__cpu_list_bind(run->list, args, error));
-  CLV__TRY(clv__cpu_list_run(run->list, error));
+  CLV__TRY(clv__cpu_list_run(run->list, stop, error));
   run->executions++;
   return CLV_OK;
 }

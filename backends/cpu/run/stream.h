@@ -1,5 +1,5 @@
-/* Streams and events, and the recording of a stream. Streams and events do nothing, because execute() runs in the caller's thread
- * and returns when it is complete. */
+/* Streams and events, and the recording of a stream. Streams and events only remember that work was stopped, because execute()
+ * runs in the caller's thread and returns when it is complete. */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_STREAM_H
 #define CLEAVE_BACKENDS_CPU_RUN_STREAM_H
 
@@ -7,12 +7,17 @@
 
 struct clv_stream {
   clv_captured *recording; /* set from clv__cpu_capture_begin() to _end(); otherwise NULL */
+  clv__stop stop;          /* set from clv__cpu_stream_stop() to the next clv__cpu_stream_synchronize() */
+  bool is_skipped;         /* since then, some work was not done */
 };
 
 /* stream.c */
 clv_status clv__cpu_stream_create(clv_device *device, clv_stream **stream, clv_error *error);
 void clv__cpu_stream_destroy(clv_device *device, clv_stream *stream);
 clv_status clv__cpu_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__cpu_stream_stop(clv_device *device, clv_stream *stream, clv_error *error);
+/* Notes the status of work on the stream, which may be NULL, and returns it. */
+clv_status clv__cpu_stream_note(clv_stream *stream, clv_status status);
 clv_status clv__cpu_event_create(clv_device *device, clv_event **event, clv_error *error);
 void clv__cpu_event_destroy(clv_device *device, clv_event *event);
 clv_status clv__cpu_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error);

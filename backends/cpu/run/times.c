@@ -4,9 +4,9 @@
 
 /* ---- Timing. ---- */
 
-clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error) {
+clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, const clv__stop *stop, clv_error *error) {
   uint64_t *node_ns = instance->is_timed ? instance->node_ns : NULL;
-  CLV__TRY(clv__cpu_dynamic_execute(instance->executable, args, node_ns, error));
+  CLV__TRY(clv__cpu_dynamic_execute(instance->executable, args, node_ns, stop, error));
   if (node_ns != NULL) node_ns[instance->executable->program.node_count]++;
   return CLV_OK;
 }

@@ -40,7 +40,7 @@ typedef struct clv__cpu_sums_pass {
     bool is_line, is_whole; /* for ADD: one addend per channel, or one per element; otherwise one for all */
   } posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_sums_pass;
-void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands);
+void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop);
 
 /* Copies an image of bytes to a layout with channels last and surrounds it with padding that has the value of its zero point.
  * `is_last`: the channels of the image are last already. */
@@ -50,7 +50,7 @@ typedef struct clv__cpu_sums_frame {
   uint32_t zero_operand, target_operand;                  /* zero_operand 0: the surrounding bytes are 0 */
   int64_t images, channels, extents[3], begin[3], end[3]; /* of depth, height and width */
 } clv__cpu_sums_frame;
-void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands);
+void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop);
 
 /* The numbers that the pass needs for a node's constant weights, in the variant's arena (offsets.c). */
 typedef struct clv__cpu_sums_offsets {

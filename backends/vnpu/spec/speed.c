@@ -10,8 +10,9 @@
 #include "base/tensor/tensor.h"
 
 #define SPIN_NS UINT64_C(60000) /* a sleeping thread may wake this much too late, so the end of a wait is spent spinning */
+#define LOOK_EVERY_NS UINT64_C(2000000) /* how often a wait looks at its stop flag */
 
-uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
+uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds, const clv__stop *stop) {
   uint64_t now = clv__clock_ns();
   if (!(seconds > 0)) return now;
   if (seconds > 1e8) seconds = 1e8;
@@ -19,7 +20,9 @@ uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
   if (end <= now) return now;
   for (; now < end; now = clv__clock_ns()) {
     if (end - now <= SPIN_NS) continue;
+    if (clv__is_stopped(stop)) return 0;
     uint64_t wake = end - SPIN_NS;
+    if (stop != NULL && wake - now > LOOK_EVERY_NS) wake = now + LOOK_EVERY_NS;
     struct timespec until = {(time_t)(wake / UINT64_C(1000000000)), (long)(wake % UINT64_C(1000000000))};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
   }

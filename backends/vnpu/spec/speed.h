@@ -2,13 +2,15 @@
 #ifndef CLEAVE_BACKENDS_VNPU_SPEC_SPEED_H
 #define CLEAVE_BACKENDS_VNPU_SPEC_SPEED_H
 
+#include "base/stop.h"
 #include "cleave/plugin/backend.h"
 #include "spec.h"
 
 /* Returns once `seconds` have passed since `start_ns` (a time of clv__clock_ns()), or immediately if they have passed or are 0.
  * Returns the end time, start_ns plus `seconds`, even if this thread wakes later, so that the model does not count the delay.
- * Returns the current time if the end time had passed before the call. */
-uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds);
+ * Returns the current time if the end time had passed before the call. Returns 0 if `stop`, which may be NULL, was set before the
+ * end. */
+uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds, const clv__stop *stop);
 
 double clv__vnpu_copy_seconds(const clv__vnpu_speed *speed, uint64_t size_bytes);
 /* The overhead of one launch. */

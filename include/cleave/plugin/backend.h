@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define CLV_ABI_VERSION 2u
+#define CLV_ABI_VERSION 3u
 
 /* ---- The host's side: graph accessors, and services ------------------------------------------------------------ */
 
@@ -76,6 +76,16 @@ typedef struct clv_node_call {
 
 /* Runs a node. If this returns CLV_NOT_SUPPORTED, the host runs the node itself. */
 typedef clv_status (*clv_run_node_fn)(void *cookie, const clv_node_call *call, clv_error *error);
+
+/* How the host evaluates a node and its bodies. The calls come from the caller's thread, one at a time. */
+typedef struct clv_evaluation {
+  uint32_t struct_size;
+  clv_run_node_fn run_node; /* runs the node, or each node of its bodies; NULL: the host's kernels, slow reference loops */
+  /* Called before each node and each iteration of a body. true: the evaluation ends with CLV_CANCELLED. NULL: it runs to its
+   * end. */
+  bool (*is_stopped)(void *cookie);
+  void *cookie;
+} clv_evaluation;
 
 /* The host's services. Valid as long as the backend is loaded. */
 struct clv_host {
@@ -130,11 +140,9 @@ struct clv_host {
   clv_status (*recall)(void *self, const char *backend, const char *key, void **data, size_t *size_bytes, clv_error *error);
   clv_status (*remember)(void *self, const char *backend, const char *key, const void *data, size_t size_bytes, clv_error *error);
 
-  /* Like evaluate_node(), but calls `run_node` with `cookie` to run the node, or each node of its bodies. The host's own kernels
-   * are reference loops, which are slow. The calls come from the caller's thread, one at a time. If `run_node` is NULL, this is
-   * evaluate_node(). */
+  /* Like evaluate_node(), but evaluates the node as `how` says. */
   clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
-                                   clv_run_node_fn run_node, void *cookie, clv_error *error);
+                                   const clv_evaluation *how, clv_error *error);
 };
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */

@@ -139,6 +139,7 @@ clv_status clv__kernel_deform(const clv__kernel_call *call) {
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     double *column = columns + clv__kernel_thread_index() * d.channels * d.taps;
     position_run(&d, task / d.positions, task % d.positions, column);
   }

@@ -47,6 +47,7 @@ static clv_status run_det(const clv__kernel_call *call) {
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t i = 0; i < count; ++i) {
+    if (clv__is_stopped(call->stop)) continue;
     double *matrix = (double *)call->scratch + clv__kernel_thread_index() * size * size;
     clv__row_to_f64(x->dtype, x->data, i * size * size, size * size, matrix);
     const double value = determinant(matrix, size);

@@ -183,6 +183,7 @@ static clv_status run_roi_align(const clv__kernel_call *call) {
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t i = 0; i < count; ++i) {
+    if (clv__is_stopped(call->stop)) continue;
     double *sums = (double *)call->scratch + clv__kernel_thread_index() * x->dims[1];
     region_run(&r, i, clv__tensor_get_int(maps, (size_t)i), sums);
   }

@@ -202,6 +202,7 @@ clv_status clv__kernel_grid_sample(const clv__kernel_call *call) {
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     corner corners[MAX_CORNERS];
     int64_t n = task / blocks, first = task % blocks * block;
     int64_t count = s.positions - first < block ? s.positions - first : block;

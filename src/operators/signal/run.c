@@ -141,6 +141,7 @@ static clv_status run_dft(const clv__kernel_call *call) {
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t lane = 0; lane < lanes; ++lane) {
+    if (clv__is_stopped(call->stop)) continue;
     clv__complex *data = rooms + clv__kernel_thread_index() * (work_count + d.length), *work = data + d.length;
     const int64_t o = lane / inner, i = lane % inner;
     lane_read(x, o * present * inner + i, inner, present, real ? d.length / 2 + 1 : d.length, data);
@@ -192,6 +193,7 @@ static clv_status run_stft(const clv__kernel_call *call) {
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t lane = 0; lane < lanes; ++lane) {
+    if (clv__is_stopped(call->stop)) continue;
     clv__complex *data = rooms + clv__kernel_thread_index() * (work_count + length), *work = data + length;
     lane_read(x, lane / frames * signal + lane % frames * step, 1, length, length, data);
     for (int64_t i = 0; i < length; ++i) data[i] = (clv__complex){data[i].re * weights[i], data[i].im * weights[i]};

@@ -39,9 +39,8 @@ static inline clv_status fake_evaluate(const clv_graph_view *graph, uint32_t nod
 }
 
 static inline clv_status fake_evaluate_with(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
-                                            clv_tensor *outputs, clv_run_node_fn run_node, void *cookie, clv_error *error) {
-  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, run_node, cookie, graph->graph->allocator,
-                                 error);
+                                            clv_tensor *outputs, const clv_evaluation *how, clv_error *error) {
+  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, how, graph->graph->allocator, error);
 }
 
 static inline clv_status fake_to_onnx(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,

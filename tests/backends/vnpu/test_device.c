@@ -411,7 +411,7 @@ static void the_model_takes_its_time(void **state) {
   double got = clv__vnpu_node_seconds(&speed, &node, in, &out);
   assert_true(got > expected * 0.999 && got < expected * 1.001);
   uint64_t start = clv__clock_ns();
-  clv__vnpu_wait_until(start, 0.003);
+  clv__vnpu_wait_until(start, 0.003, NULL);
   assert_true(clv__clock_ns() - start >= 3000000);
 }
 

@@ -132,7 +132,7 @@ static clv_status run(const clv__kernel_call *call) {
   CLV__TRY(check_valid(call, &a));
   join_cache(&a.key, present_of(call->outputs, call->output_count, 1));
   join_cache(&a.value, present_of(call->outputs, call->output_count, 2));
-  clv__attention_run(&a, call->scratch);
+  clv__attention_run(&a, call->scratch, call->stop);
   return CLV_OK;
 }
 

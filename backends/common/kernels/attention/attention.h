@@ -51,7 +51,7 @@ typedef struct clv__attention {
 /* Bytes of scratch that clv__attention_run() needs. They depend only on shapes. SIZE_MAX if the size overflows. */
 size_t clv__attention_scratch_bytes(const clv__attention *attention);
 /* Fills the output and `scores`. All tensors must have data. */
-void clv__attention_run(const clv__attention *attention, void *scratch);
+void clv__attention_run(const clv__attention *attention, void *scratch, const clv__stop *stop);
 
 /* Sets *tensor to the tensor that contains the row of position `at`, and returns the row's offset in it, in elements. */
 static inline int64_t clv__attention_row(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at,

@@ -113,6 +113,7 @@ static clv_status run_linear(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     float *state = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
     float *lines = state + l.key_size * COLUMNS;
     const int64_t pair = task / l.blocks, column = task % l.blocks * COLUMNS; /* `pair` numbers the (batch, head) pairs */

@@ -147,7 +147,7 @@ static void run_task(const clv__attention *a, const cut *c, int64_t task, char *
     rows_f32(a, batch, head, row, count, slice);
 }
 
-void clv__attention_run(const clv__attention *a, void *scratch) {
+void clv__attention_run(const clv__attention *a, void *scratch, const clv__stop *stop) {
   if (!has_output(a)) return;
   const cut c = cut_of(a);
   const size_t slice = slice_bytes(a, &c);
@@ -157,6 +157,6 @@ void clv__attention_run(const clv__attention *a, void *scratch) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic, 1)
   for (int64_t task = 0; task < tasks; ++task) {
-    run_task(a, &c, task, (char *)scratch + (size_t)clv__kernel_thread_index() * slice);
+    if (!clv__is_stopped(stop)) run_task(a, &c, task, (char *)scratch + (size_t)clv__kernel_thread_index() * slice);
   }
 }

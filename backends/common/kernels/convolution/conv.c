@@ -29,6 +29,7 @@ typedef struct conv {
   bool transposed; /* weights are [in, out, …] instead of [out, in, …] */
   bool scattered;  /* output positions are not consecutive */
   axis axes[AXES];
+  const clv__stop *stop;
 } conv;
 
 /* A position along the depth: an input channel and a tap. */
@@ -137,6 +138,7 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c, clv__window *
   } else {
     CLV__TRY(clv__window_resolve(w, x->dims + 2, call->error));
   }
+  c->stop = call->stop;
   c->dtype = x->dtype;
   c->input = x->data;
   c->weight = weight->data;
@@ -191,8 +193,12 @@ static bool conv_is_direct(const conv *c) {
 static void conv_run_phase(const conv *c, void *scratch) {
   int64_t rows = c->axes[0].count * c->axes[1].count, columns = rows * c->axes[2].count;
   if (!conv_is_direct(c)) {
-    clv__gemm gemm = {
-        .batches = c->batch * c->groups, .rows = c->out_channels, .columns = columns, .depth = c->depth, .cookie = c};
+    clv__gemm gemm = {.batches = c->batch * c->groups,
+                      .rows = c->out_channels,
+                      .columns = columns,
+                      .depth = c->depth,
+                      .stop = c->stop,
+                      .cookie = c};
     gemm_set_dtype(c->dtype, &gemm);
     clv__gemm_run(&gemm, scratch);
     return;
@@ -202,6 +208,7 @@ static void conv_run_phase(const conv *c, void *scratch) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
+    if (clv__is_stopped(c->stop)) continue;
     switch (c->dtype) {
       case CLV_F64:
         direct_row_f64(c, row);

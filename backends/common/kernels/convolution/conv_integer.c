@@ -145,7 +145,9 @@ static clv_status run_conv(const clv__kernel_call *call) {
   const int threads = clv__kernel_threads(rows, (double)rows * (double)width * (double)c.in_channels * (double)c.volume);
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t row = 0; row < rows; ++row) run_row(&c, row);
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!clv__is_stopped(call->stop)) run_row(&c, row);
+  }
   return CLV_OK;
 }
 

@@ -103,6 +103,8 @@ void clv__gemm_run(const clv__gemm *gemm, void *scratch) {
   {
     char *slice = (char *)scratch + (size_t)clv__kernel_thread_index() * c.slice_bytes;
 #pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < c.tasks; ++task) run_block(gemm, &c, t, task, slice);
+    for (int64_t task = 0; task < c.tasks; ++task) {
+      if (!clv__is_stopped(gemm->stop)) run_block(gemm, &c, t, task, slice);
+    }
   }
 }

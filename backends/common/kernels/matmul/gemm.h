@@ -7,6 +7,7 @@
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_GEMM_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_GEMM_H
 
+#include "base/stop.h"
 #include "cleave/types.h"
 
 #define CLV__GEMM_ROWS 96     /* rows of a block of C; a multiple of every tile's rows */
@@ -27,6 +28,7 @@ typedef struct clv__gemm_block {
 typedef struct clv__gemm {
   bool is_double;
   int64_t batches, rows, columns, depth;
+  const clv__stop *stop; /* may be NULL; once it is set, blocks are skipped */
   const void *cookie;
   void (*pack_rows)(const void *cookie, const clv__gemm_block *block);
   void (*pack_columns)(const void *cookie, const clv__gemm_block *block);

@@ -30,7 +30,8 @@ static void table_fill_batches(int64_t *table, int64_t count, const clv_tensor *
 
 static clv__product matmul_product(const clv__kernel_call *call, int64_t *batch, int32_t *batch_rank) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1];
-  clv__product p = {.a_dtype = a->dtype,
+  clv__product p = {.stop = call->stop,
+                    .a_dtype = a->dtype,
                     .b_dtype = b->dtype,
                     .c_dtype = a->dtype,
                     .a = a->data,
@@ -95,7 +96,8 @@ static clv__product gemm_product(const clv__kernel_call *call) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1];
   bool transpose_a = clv__attribute_int(call->attributes, "transA", 0) != 0;
   bool transpose_b = clv__attribute_int(call->attributes, "transB", 0) != 0;
-  return (clv__product){.a_dtype = a->dtype,
+  return (clv__product){.stop = call->stop,
+                        .a_dtype = a->dtype,
                         .b_dtype = b->dtype,
                         .c_dtype = a->dtype,
                         .a = a->data,

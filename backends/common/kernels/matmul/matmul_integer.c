@@ -142,6 +142,7 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     const int64_t column = task % chunks * CHUNK, row = task / chunks % p.rows;
     run_chunk(&p, task / chunks / p.rows, row, column, p.columns - column < CHUNK ? p.columns - column : CHUNK);
   }

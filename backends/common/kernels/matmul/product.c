@@ -142,6 +142,7 @@ static void run_thin(const clv__product *p, bool columns_run) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(p->stop)) continue;
     int64_t batch = task / chunks, column = task % chunks * THIN_COLUMNS;
     int64_t count = p->columns - column < THIN_COLUMNS ? p->columns - column : THIN_COLUMNS;
     union {
@@ -220,6 +221,7 @@ static void run_integers(const clv__product *p) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(p->stop)) continue;
     int64_t batch = task / p->rows, row = task % p->rows;
     int64_t a = p->a_batch[batch] + p->a_row[row], b = p->b_batch[batch], c = p->c_batch[batch] + p->c_row[row];
     for (int64_t column = 0; column < p->columns; column += THIN_COLUMNS) {
@@ -248,6 +250,7 @@ static clv__gemm gemm_of(const clv__product *p) {
                      .rows = p->rows,
                      .columns = p->columns,
                      .depth = p->depth,
+                     .stop = p->stop,
                      .cookie = p,
                      .pack_rows = pack_rows,
                      .pack_columns = pack_columns,

@@ -4,6 +4,7 @@
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 
+#include "base/stop.h"
 #include "base/tensor/tensor.h"
 
 typedef struct clv__product {
@@ -22,6 +23,7 @@ typedef struct clv__product {
   int64_t *a_depth, *b_depth;
   int64_t *b_column, *c_column;
   void *scratch;
+  const clv__stop *stop; /* may be NULL; once it is set, the rest of the product is skipped */
 } clv__product;
 
 /* Bytes of scratch for the tables and the product; SIZE_MAX if the size overflows. Depends only on the sizes and dtypes. */

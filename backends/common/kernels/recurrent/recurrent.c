@@ -168,10 +168,10 @@ static clv_status run(const clv__kernel_call *call, bool is_prepared) {
   if (p.y != NULL && p.lengths != NULL) { /* Y is 0 after the end of a sequence */
     memset(p.y->data, 0, (size_t)clv__dims_count(p.y, 0, 4) * clv_dtype_size_bytes(p.dtype));
   }
-  for (int64_t first = 0; first < p.steps; first += p.chunk) {
+  for (int64_t first = 0; first < p.steps && !clv__is_stopped(call->stop); first += p.chunk) {
     const int64_t count = p.steps - first < p.chunk ? p.steps - first : p.chunk;
     project(&p, first, count);
-    for (int64_t i = 0; i < count; ++i) run_step(&p, first + i, i);
+    for (int64_t i = 0; i < count && !clv__is_stopped(call->stop); ++i) run_step(&p, first + i, i);
   }
   write_last(&p, p.last_h, p.h[p.steps & 1]);
   write_last(&p, p.last_c, p.c);
