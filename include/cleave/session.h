@@ -21,7 +21,7 @@ typedef struct clv_session_options {
   uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 4; 0: 1 */
   uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first, and devices that
                                  can resize reuse its instances. Sets with captures are kept even beyond this limit. 0: 16 */
-  double device_time_limit_s; /* a device that takes longer to answer is removed from the session; 0: no limit */
+  double device_time_limit_s; /* a device that takes longer is stopped, or abandoned, and removed from the session; 0: no limit */
   bool no_fallback;           /* if a device fails, return its error; do not move its partitions to other devices */
   uint32_t bucket_multiple;   /* for fixed-shape devices, pad open sizes to multiples of this; 0: 64; 1: never pad */
   clv_dtype precision; /* CLV_BF16: capable devices may multiply f32 values in bf16 and accumulate in f32; values that cross
@@ -81,11 +81,11 @@ CLV_API CLV_MUST_USE clv_status clv_session_resize(clv_session *session, const c
 
 typedef struct clv_run_options {
   uint32_t struct_size;
-  double time_limit_s; /* a longer run ends with CLV_TIMED_OUT; 0: no limit */
+  double time_limit_s; /* a longer run, its waits included, is stopped and ends with CLV_TIMED_OUT; 0: no limit */
   /* Called after each step, in the thread that drives the run. Return false to cancel the run. */
   bool (*progress)(void *user_data, uint32_t steps_done, uint32_t step_count);
-  /* Only for clv_session_start(). Called once when the run ends, in a thread of the session, before clv_run_wait() returns. It
-   * may start runs, but must not wait for one. */
+  /* Only for clv_session_start(). Called once when the run ends, before clv_run_wait() returns: in a thread of the session or, if
+   * the run was cancelled in the queue, by clv_run_cancel(). It may start runs, but must not wait for one. */
   void (*done)(void *user_data, clv_status status);
   void *user_data;
 } clv_run_options;
@@ -104,9 +104,9 @@ CLV_API CLV_MUST_USE clv_status clv_session_start(clv_session *session, const cl
                                                   clv_tensor *outputs, uint32_t output_count, const clv_run_options *options,
                                                   clv_run **run, clv_error *error);
 CLV_API bool clv_run_is_done(const clv_run *run);
-/* Ends the run early with CLV_CANCELLED, unless it has already finished. The run first waits for work that devices have started.
- * The outputs are then unspecified, but nothing writes to them any more. Any thread may call it
- * until clv_run_wait(). */
+/* Ends the run early with CLV_CANCELLED, unless it has already finished. Devices stop its work at the next opportunity, and the
+ * run waits for that. A run that is still queued ends at once, inside this call. The outputs are unspecified, but nothing writes
+ * to them once clv_run_is_done(). Any thread may call this until clv_run_wait(). */
 CLV_API void clv_run_cancel(clv_run *run);
 /* Waits for the run, returns its status, and frees the run. */
 CLV_API CLV_MUST_USE clv_status clv_run_wait(clv_run *run, clv_error *error);

@@ -2,6 +2,7 @@
  * has at most as many of these threads as requests in flight. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "execute/session_own.h"
 
 struct clv_run {
@@ -88,6 +89,20 @@ static clv_status add_thread(clv__async *async, clv_error *error) {
   return clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a thread for a run: %s", strerror(code));
 }
 
+/* Removes a run from the queue. Returns false if it is not there. The caller holds the lock. */
+static bool leave_queue(clv__async *async, clv_run *run) {
+  clv_run *previous = NULL, *at = async->first;
+  for (; at != NULL && at != run; at = at->next) previous = at;
+  if (at == NULL) return false;
+  if (previous != NULL)
+    previous->next = run->next;
+  else
+    async->first = run->next;
+  if (async->last == run) async->last = previous;
+  run->next = NULL;
+  return true;
+}
+
 static clv_status get_async(clv_session *session, clv__async **async, clv_error *error) {
   pthread_mutex_lock(&session->lock);
   clv_status status = session->async != NULL ? CLV_OK : create(session, &session->async, error);
@@ -126,11 +141,13 @@ clv_status clv_session_start(clv_session *session, const clv_tensor *inputs, uin
     pthread_cond_signal(&async->work);
   }
   pthread_mutex_unlock(&async->lock);
-  if (status != CLV_OK)
+  if (status != CLV_OK) {
     clv__release(session->allocator, run);
-  else
-    *out = run;
-  return status;
+    return status;
+  }
+  *out = run;
+  if (order.deadline_ns != UINT64_MAX) clv__alarm_set_queue(session, order.deadline_ns);
+  return CLV_OK;
 }
 
 bool clv_run_is_done(const clv_run *run) {
@@ -143,8 +160,34 @@ bool clv_run_is_done(const clv_run *run) {
 
 void clv_run_cancel(clv_run *run) {
   if (run == NULL) return;
+  clv__async *async = run->async;
   atomic_store(&run->is_cancelled, true);
-  clv__session_wake(run->async->session);
+  pthread_mutex_lock(&async->lock);
+  bool was_queued = leave_queue(async, run);
+  pthread_mutex_unlock(&async->lock);
+  if (was_queued)
+    finish(run, clv__order_check(&run->order, &run->result));
+  else
+    clv__session_stop(async->session, &run->order);
+}
+
+uint64_t clv__async_expire(clv_session *session) {
+  clv__async *async;
+  uint64_t next_ns;
+  if (get_async(session, &async, NULL) != CLV_OK) return UINT64_MAX;
+  for (;;) {
+    clv_run *late = NULL;
+    next_ns = UINT64_MAX;
+    pthread_mutex_lock(&async->lock);
+    for (clv_run *run = async->first; run != NULL && late == NULL; run = run->next) {
+      if (run->order.deadline_ns <= clv__clock_ns()) late = run;
+      if (run->order.deadline_ns < next_ns) next_ns = run->order.deadline_ns;
+    }
+    if (late != NULL) (void)leave_queue(async, late);
+    pthread_mutex_unlock(&async->lock);
+    if (late == NULL) return next_ns;
+    finish(late, clv__order_check(&late->order, &late->result));
+  }
 }
 
 clv_status clv_run_wait(clv_run *run, clv_error *error) {

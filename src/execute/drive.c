@@ -173,14 +173,19 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   return CLV_OK;
 }
 
-/* A device that works in this thread serves one request of the session at a time. */
-static clv_status issue_in_turn(drive *d, uint32_t step, clv_error *error) {
-  clv_session *session = d->request->session;
-  if (session->options.in_flight == 1) return issue(d, step, error);
-  pthread_mutex_t *turn = &session->turns[clv__lane_device(d->schedule->tracks[step].lane)];
-  pthread_mutex_lock(turn);
+/* Issues a step on a device that works in this thread, which another thread may stop meanwhile. Such a device serves one request
+ * of the session at a time. */
+static clv_status issue_here(drive *d, uint32_t step, clv_error *error) {
+  clv__request *request = d->request;
+  uint32_t device = clv__lane_device(d->schedule->tracks[step].lane);
+  bool in_turn = request->session->options.in_flight > 1;
+  if (in_turn) CLV__TRY(clv__turn_begin(request, device, d->order, error));
+  uint64_t device_ns = clv__request_device_deadline_ns(request), order_ns = d->order->deadline_ns;
+  bool is_limited = device_ns != UINT64_MAX || order_ns != UINT64_MAX;
+  if (is_limited) clv__alarm_set(request, device_ns < order_ns ? device_ns : order_ns, device_ns < order_ns);
   clv_status status = issue(d, step, error);
-  pthread_mutex_unlock(turn);
+  if (is_limited) clv__alarm_set(request, UINT64_MAX, false);
+  if (in_turn) clv__turn_end(request, device);
   return status;
 }
 
@@ -207,7 +212,7 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
     uint32_t step = schedule->lane_steps[lane][issued];
     if (!can_issue(d, &schedule->tracks[step])) continue;
     *any = true;
-    return issue_in_turn(d, step, error); /* issue only one step: while it ran, asynchronous steps may have become ready */
+    return issue_here(d, step, error); /* issue only one step: while it ran, asynchronous steps may have become ready */
   }
   return CLV_OK;
 }
@@ -249,17 +254,6 @@ static clv_status give_up(drive *d, clv_error *error) {
   return clv__error_set(error, CLV_INTERNAL_ERROR, "the run cannot continue, although no device has unfinished steps");
 }
 
-static clv_status check_order(const drive *d, clv_error *error) {
-  const clv__order *order = d->order;
-  if (order->is_cancelled != NULL && atomic_load(order->is_cancelled)) {
-    return clv__error_set(error, CLV_CANCELLED, "the run was cancelled");
-  }
-  if (order->deadline_ns != UINT64_MAX && clv__clock_ns() >= order->deadline_ns) {
-    return clv__error_set(error, CLV_TIMED_OUT, "the run exceeded its time limit of %g s", order->options.time_limit_s);
-  }
-  return CLV_OK;
-}
-
 static clv_status wait(drive *d, clv_error *error) {
   uint64_t device_ns = clv__request_device_deadline_ns(d->request), order_ns = d->order->deadline_ns;
   uint64_t begin_ns = d->request->session->is_traced ? clv__clock_ns() : 0, seen = d->news;
@@ -296,11 +290,20 @@ static void hear_all(clv__request *request) {
   }
 }
 
-/* After a failure: waits for everything that was enqueued, but not beyond the device's time limit, so that nothing accesses the
- * caller's memory any more. Also makes failed streams usable again. */
+/* Makes failed and stopped streams usable again. */
+static void synchronize_all(clv__request *request) {
+  for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
+    if (request->streams[lane] == NULL || clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
+    (void)clv__request_synchronize(request, lane, NULL);
+  }
+}
+
+/* After a failure: stops what was enqueued and waits for its end, but not beyond the device's time limit, so that nothing
+ * accesses the caller's memory any more. Also makes failed streams usable again. */
 static void drain(drive *d) {
   clv__request *request = d->request;
   const clv__schedule *schedule = d->schedule;
+  clv__request_stop(request, NULL, false);
   for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* watch the last issued step of each lane, if it is not watched yet */
     uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
     if (is_synchronous(request, lane) || issued == 0) continue;
@@ -312,20 +315,16 @@ static void drain(drive *d) {
     (void)record(d, step, &track, NULL);
   }
   hear_all(request);
-  for (uint32_t i = 0; i < schedule->lane_count; ++i) {
-    uint32_t lane = schedule->lanes[i];
-    if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
-    (void)clv__request_synchronize(request, lane, NULL);
-  }
+  synchronize_all(request);
 }
 
 static clv_status finish(const drive *d, uint32_t step, clv_error *error) {
   clv_session *session = d->request->session;
   uint32_t lane = d->schedule->tracks[step].lane;
   bool in_turn = session->options.in_flight > 1 && is_synchronous(d->request, lane);
-  if (in_turn) pthread_mutex_lock(&session->turns[clv__lane_device(lane)]);
+  if (in_turn) CLV__TRY(clv__turn_begin(d->request, clv__lane_device(lane), d->order, error));
   clv_status status = clv__request_finish_step(d->request, step, error);
-  if (in_turn) pthread_mutex_unlock(&session->turns[clv__lane_device(lane)]);
+  if (in_turn) clv__turn_end(d->request, clv__lane_device(lane));
   return status;
 }
 
@@ -365,7 +364,7 @@ static clv_status walk(drive *d, clv_error *error) {
   for (look(d); !is_over(d); look(d)) {
     bool any;
     CLV__TRY(cut(d, error));
-    CLV__TRY(check_order(d, error));
+    CLV__TRY(clv__order_check(d->order, error));
     CLV__TRY(tell_progress(d, error));
     CLV__TRY(issue_ready(d, &any, error));
     if (!any) CLV__TRY(wait(d, error));
@@ -378,6 +377,18 @@ static clv_status walk(drive *d, clv_error *error) {
   }
   hear_all(d->request); /* including notifications of steps that imply() found to be complete */
   return CLV_OK;
+}
+
+/* Returns why a device, or the progress callback, ended the run early. */
+static clv_status explain_stop(const drive *d, clv_error *error) {
+  clv__request *request = d->request;
+  uint32_t device = request->failed_device;
+  CLV__TRY(clv__order_check(d->order, error));
+  if (device == CLV__NO_ID) return CLV_CANCELLED; /* by the callback */
+  const char *name = clv__request_device(request, device)->name;
+  if (!request->stopping.is_late) return clv__error_prefix(error, CLV_DEVICE_ERROR, "%s: it ended its work unasked", name);
+  return clv__error_set(error, CLV_DEVICE_ERROR, "%s: it did not finish within %g s, and was stopped", name,
+                        request->session->options.device_time_limit_s);
 }
 
 static void begin(clv__request *request) {
@@ -397,14 +408,16 @@ clv_status clv__request_drive(clv__request *request, const clv__order *order, cl
     begin(request);
     request->failed_device = CLV__NO_ID;
     clv__error_clear(error);
+    clv__stopping_begin(request, order);
     clv__capture_begin_run(request);
     request->is_driven = true;
     status = walk(&d, error);
+    if (status == CLV_CANCELLED) status = explain_stop(&d, error);
     request->is_driven = false;
-    if (status != CLV_OK)
-      drain(&d);
-    else
-      clv__trace_steps(request);
+    if (status != CLV_OK) drain(&d);
+    bool is_stopped = clv__stopping_end(request);
+    if (status == CLV_OK && is_stopped) synchronize_all(request); /* it was stopped at its very end */
+    if (status == CLV_OK) clv__trace_steps(request);
   } while (clv__capture_end_run(request, status, error));
   return status;
 }

@@ -255,11 +255,11 @@ static bool fall_back(fallback *f, const failure *what, const clv_error *error) 
   return is_out;
 }
 
-static clv_status attempt(clv_session *session, uint32_t index, clv__attempt_fn go, const void *cookie, failure *what,
-                          clv_error *error) {
+static clv_status attempt(clv_session *session, uint32_t index, const clv__order *order, clv__attempt_fn go, const void *cookie,
+                          failure *what, clv_error *error) {
   clv__request *request;
   *what = (failure){.device = CLV__NO_ID};
-  what->status = clv__request_acquire(session, index, &request, error);
+  what->status = clv__request_acquire(session, index, order, &request, error);
   if (what->status != CLV_OK) return what->status;
   what->status = go(request, cookie, error);
   if (what->status != CLV_OK) {
@@ -275,15 +275,15 @@ static clv_status attempt(clv_session *session, uint32_t index, clv__attempt_fn 
   return what->status;
 }
 
-clv_status clv__session_attempt_at(clv_session *session, uint32_t index, clv__attempt_fn go, const void *cookie,
-                                   clv_error *given) {
+clv_status clv__session_attempt_at(clv_session *session, uint32_t index, const clv__order *order, clv__attempt_fn go,
+                                   const void *cookie, clv_error *given) {
   fallback f;
   failure what;
   clv_error own, *error = given != NULL ? given : &own;
   own.status = CLV_OK;
   own.message[0] = '\0';
   begin(&f, session);
-  while (attempt(session, index, go, cookie, &what, error) != CLV_OK) {
+  while (attempt(session, index, order, go, cookie, &what, error) != CLV_OK) {
     if (!fall_back(&f, &what, error)) return fail(&f, what.status, error);
     clv__error_clear(error);
     f.begin_ns = clv__clock_ns();
@@ -292,5 +292,5 @@ clv_status clv__session_attempt_at(clv_session *session, uint32_t index, clv__at
 }
 
 clv_status clv__session_attempt(clv_session *session, clv__attempt_fn go, const void *cookie, clv_error *error) {
-  return clv__session_attempt_at(session, CLV__NO_ID, go, cookie, error);
+  return clv__session_attempt_at(session, CLV__NO_ID, NULL, go, cookie, error);
 }

@@ -10,14 +10,16 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
   const clv__device *device = clv__request_device(request, clv__lane_device(lane));
   CLV__TRY(clv__request_blame(request, clv__lane_device(lane), clv__device_check(device, error)));
   if (request->streams[lane] == NULL) {
+    clv_stream *made = NULL;
     clv__error_clear(error);
     clv__devices_lock(request->session->devices);
-    clv_status status = device->backend->stream_create(device->handle, &request->streams[lane], error);
+    clv_status status = device->backend->stream_create(device->handle, &made, error);
     clv__devices_unlock(request->session->devices);
     if (status != CLV_OK) {
       clv__error_prefix(error, status, "%s: stream", device->name);
       return clv__request_blame(request, clv__lane_device(lane), status);
     }
+    clv__stopping_add(request, lane, made);
   }
   *stream = request->streams[lane];
   return CLV_OK;
@@ -84,15 +86,6 @@ void clv__request_free_memory(clv__request *request) {
 
 /* ---- Creating and destroying ---- */
 
-static void board_init(clv__board *board) {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_mutex_init(&board->lock, NULL);
-  pthread_cond_init(&board->changed, &attributes);
-  pthread_condattr_destroy(&attributes);
-}
-
 static clv_status create(clv_session *session, uint32_t index, clv__engine *engine, clv__request **out, clv_error *error) {
   clv__request *request = clv__allocate_zero(session->allocator, sizeof *request);
   if (request == NULL) return clv__error_memory(error, sizeof *request);
@@ -105,7 +98,9 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
     clv__release(session->allocator, request);
     return clv__error_memory(error, size_bytes);
   }
-  board_init(&request->board);
+  pthread_mutex_init(&request->board.lock, NULL);
+  clv__condition_init(&request->board.changed);
+  pthread_mutex_init(&request->stopping.lock, NULL);
   *out = request;
   return CLV_OK;
 }
@@ -149,6 +144,7 @@ void clv__request_free(clv__request *request) {
   }
   pthread_cond_destroy(&request->board.changed);
   pthread_mutex_destroy(&request->board.lock);
+  pthread_mutex_destroy(&request->stopping.lock);
   clv__release(request->allocator, request->marks);
   clv__release(request->allocator, request);
 }
@@ -176,17 +172,30 @@ static uint32_t find_free(const clv_session *session, uint32_t wanted) {
   return CLV__NO_ID;
 }
 
-clv_status clv__request_acquire(clv_session *session, uint32_t wanted, clv__request **out, clv_error *error) {
+/* Waits for a free request and marks it busy. The caller holds the lock. */
+static clv_status wait_for_free(clv_session *session, uint32_t wanted, const clv__order *order, uint32_t *index,
+                                clv_error *error) {
+  for (*index = find_free(session, wanted); *index == CLV__NO_ID; *index = find_free(session, wanted)) {
+    CLV__TRY(clv__order_wait(order, &session->freed, &session->lock, error));
+  }
+  session->is_busy[*index] = true;
+  return CLV_OK;
+}
+
+clv_status clv__request_acquire(clv_session *session, uint32_t wanted, const clv__order *order, clv__request **out,
+                                clv_error *error) {
+  uint32_t index;
   pthread_mutex_lock(&session->lock);
-  uint32_t index = find_free(session, wanted);
-  for (; index == CLV__NO_ID; index = find_free(session, wanted)) pthread_cond_wait(&session->freed, &session->lock);
-  session->is_busy[index] = true;
+  clv_status status = wait_for_free(session, wanted, order, &index, error);
+  if (status != CLV_OK) {
+    pthread_mutex_unlock(&session->lock);
+    return status;
+  }
   clv__request *request = session->requests[index];
   clv__engine *engine = session->engine;
   bool is_fresh = request != NULL && request->engine == engine && !clv__request_has_lost_device(request);
   if (!is_fresh) ++engine->users;
   pthread_mutex_unlock(&session->lock);
-  clv_status status = CLV_OK;
   if (!is_fresh) {
     pthread_mutex_lock(&session->lock);
     session->requests[index] = NULL;
@@ -226,20 +235,6 @@ void clv__session_sweep(clv_session *session) {
     pthread_cond_broadcast(&session->freed);
     pthread_mutex_unlock(&session->lock);
   }
-}
-
-/* Wakes the waiting drivers, so that they check whether their run was cancelled. */
-void clv__session_wake(clv_session *session) {
-  pthread_mutex_lock(&session->lock);
-  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
-    if (!session->is_busy[i] || session->requests[i] == NULL) continue;
-    clv__board *board = &session->requests[i]->board;
-    pthread_mutex_lock(&board->lock);
-    ++board->news;
-    pthread_cond_signal(&board->changed);
-    pthread_mutex_unlock(&board->lock);
-  }
-  pthread_mutex_unlock(&session->lock);
 }
 
 void clv__request_release(clv__request *request) {

@@ -32,9 +32,10 @@ static clv_status read_options(const clv_session_options *given, clv_session_opt
 
 static void init_locks(clv_session *session) {
   pthread_mutex_init(&session->lock, NULL);
-  pthread_cond_init(&session->freed, NULL);
+  clv__condition_init(&session->freed);
   pthread_mutex_init(&session->replacing, NULL);
-  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) pthread_mutex_init(&session->turns[d], NULL);
+  pthread_mutex_init(&session->turn_lock, NULL);
+  clv__condition_init(&session->turn_ended);
 }
 
 static clv_status prepare_first(clv__request *request, const void *cookie, clv_error *error) {
@@ -69,12 +70,13 @@ clv_status clv_session_resize(clv_session *session, const clv_tensor *inputs, ui
   }
   CLV__TRY(clv__inputs_check(session->plan, inputs, input_count, false, error));
   for (uint32_t i = 0; i < session->options.in_flight; ++i) { /* the next run may take any free request */
-    if (i == 0 || has_request(session, i)) CLV__TRY(clv__session_attempt_at(session, i, resize_request, inputs, error));
+    if (i == 0 || has_request(session, i)) CLV__TRY(clv__session_attempt_at(session, i, NULL, resize_request, inputs, error));
   }
   return CLV_OK;
 }
 
 static clv_status create(clv_session *session, clv_error *error) {
+  if (session->options.device_time_limit_s > 0) CLV__TRY(clv__alarm_start(session, error));
   CLV__TRY(clv__session_begin(session, error));
   return clv__session_attempt(session, prepare_first, NULL, error);
 }
@@ -107,10 +109,12 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
 
 void clv_session_destroy(clv_session *session) {
   if (session == NULL) return;
+  clv__alarm_destroy(session->alarm);
   clv__async_destroy(session->async);
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) clv__request_destroy(session->requests[i]);
   clv__engine_release(session, session->engine);
-  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) pthread_mutex_destroy(&session->turns[d]);
+  pthread_cond_destroy(&session->turn_ended);
+  pthread_mutex_destroy(&session->turn_lock);
   pthread_mutex_destroy(&session->replacing);
   pthread_cond_destroy(&session->freed);
   pthread_mutex_destroy(&session->lock);
@@ -141,7 +145,7 @@ static clv_status run_request(clv__request *request, const void *cookie, clv_err
 }
 
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error) {
-  return clv__session_attempt(session, run_request, order, error);
+  return clv__session_attempt_at(session, CLV__NO_ID, order, run_request, order, error);
 }
 
 clv_status clv_session_run_with(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
@@ -156,7 +160,7 @@ clv_status clv_session_run(clv_session *session, const clv_tensor *inputs, uint3
   return clv_session_run_with(session, inputs, input_count, outputs, output_count, NULL, error);
 }
 
-clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
+clv_status clv__order_make(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
                            uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error) {
   *order = (clv__order){inputs, outputs, input_count, output_count, CLV_RUN_OPTIONS_INIT, NULL, UINT64_MAX};
   if (session == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0)) {
@@ -167,8 +171,9 @@ clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs,
   if (!(limit_s >= 0) || limit_s > 1e9) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "time limit of %g s: expected 0 (none) to 1e9", limit_s);
   }
-  if (limit_s > 0) order->deadline_ns = clv__clock_ns() + (uint64_t)(limit_s * 1e9);
-  return CLV_OK;
+  if (limit_s == 0) return CLV_OK;
+  order->deadline_ns = clv__clock_ns() + (uint64_t)(limit_s * 1e9);
+  return clv__alarm_start(session, error);
 }
 
 /* ---- Queries of the command and the tests ---- */

@@ -132,6 +132,14 @@ typedef struct clv__order {
   uint64_t deadline_ns;            /* UINT64_MAX: none */
 } clv__order;
 
+/* What ends a request's run early: stop.c. The lock protects the rest, and the creation of the request's streams. */
+typedef struct clv__stopping {
+  pthread_mutex_t lock;
+  const clv__order *order; /* of the run in progress; NULL: none */
+  bool is_stopped;         /* its streams were stopped */
+  bool is_late;            /* because a device exceeded its time limit */
+} clv__stopping;
+
 struct clv__request {
   clv_session *session;
   const clv_allocator *allocator;
@@ -146,6 +154,7 @@ struct clv__request {
   clv__memory_block held_scratch[CLV__HELD_SCRATCH]; /* previous scratch blocks that captures still use; unordered */
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
+  clv__stopping stopping;
   uint32_t issued[CLV__MAX_LANES];      /* by lane: steps issued in this run */
   uint32_t leap;                        /* how many later steps of the lane were issued together with the current one */
   bool is_driven;                       /* true inside clv__request_drive(): launches may be captured and replayed */
@@ -158,6 +167,7 @@ struct clv__request {
 };
 
 typedef struct clv__async clv__async; /* async.c */
+typedef struct clv__alarm clv__alarm; /* alarm.c */
 
 struct clv_session {
   const clv_plan *plan; /* the plan that the session was made from */
@@ -170,9 +180,12 @@ struct clv_session {
   clv__engine *engine;
   clv__request *requests[CLV_MAX_IN_FLIGHT];
   bool is_busy[CLV_MAX_IN_FLIGHT];
-  pthread_mutex_t turns[CLV__MAX_DEVICES]; /* a device that works in its caller's thread serves one request at a time */
-  clv__async *async;                       /* created on first use */
-  uint32_t last_request;                   /* the request of the last run that ended */
+  pthread_mutex_t turn_lock;
+  pthread_cond_t turn_ended;
+  bool has_turn[CLV__MAX_DEVICES]; /* a device that works in its caller's thread serves one request at a time */
+  clv__async *async;               /* created on first use */
+  clv__alarm *alarm;               /* created on first use */
+  uint32_t last_request;           /* the request of the last run that ended */
   bool time_steps;
   double compile_ms;
   uint32_t incident_count;
@@ -220,8 +233,9 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
 /* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. `wanted` is its
- * index, or CLV__NO_ID for any. */
-clv_status clv__request_acquire(clv_session *session, uint32_t wanted, clv__request **request, clv_error *error);
+ * index, or CLV__NO_ID for any. The wait ends with the `order`, which may be NULL. */
+clv_status clv__request_acquire(clv_session *session, uint32_t wanted, const clv__order *order, clv__request **request,
+                                clv_error *error);
 void clv__request_release(clv__request *request);
 /* Accepts NULL. Nothing of the request may still run, except on devices that were removed. Memory that these could still access
  * is kept until the devices are closed (abandoned.c). */
@@ -381,25 +395,55 @@ clv_status clv__request_drive(clv__request *request, const clv__order *order, cl
 /* Runs the steps one after the other, and measures the time of each, including a wait for its completion. */
 clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, clv_error *error);
 
-/* Wakes waiting drivers to check their state again. (request.c) */
-void clv__session_wake(clv_session *session);
+/* stop.c. Conditions that wait by CLOCK_MONOTONIC. clv__condition_wait() returns false once the time `until_ns` has come;
+ * UINT64_MAX: never. */
+void clv__condition_init(pthread_cond_t *condition);
+bool clv__condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t until_ns);
+/* clv__order_check(): CLV_CANCELLED or CLV_TIMED_OUT if the run is to end. clv__order_wait(): waits once for the condition, or
+ * until the run is to end; `order` may be NULL. */
+clv_status clv__order_check(const clv__order *order, clv_error *error);
+clv_status clv__order_wait(const clv__order *order, pthread_cond_t *condition, pthread_mutex_t *lock, clv_error *error);
+/* The turn of a request on a device that works in its caller's thread. */
+clv_status clv__turn_begin(clv__request *request, uint32_t device, const clv__order *order, clv_error *error);
+void clv__turn_end(clv__request *request, uint32_t device);
+/* Between clv__stopping_begin() and clv__stopping_end(), other threads may stop the request's streams. clv__stopping_end()
+ * returns whether they were stopped. They must then be synchronised before the next run. clv__stopping_add() adds a new
+ * stream. */
+void clv__stopping_begin(clv__request *request, const clv__order *order);
+bool clv__stopping_end(clv__request *request);
+void clv__stopping_add(clv__request *request, uint32_t lane, clv_stream *stream);
+/* Stops the streams of a request, if it runs this `order`; NULL: any. `is_late`: because a device exceeded its time limit. */
+void clv__request_stop(clv__request *request, const clv__order *order, bool is_late);
+/* Ends the run of `order`: stops its streams and ends its waits. */
+void clv__session_stop(clv_session *session, const clv__order *order);
+
+/* alarm.c: clv__alarm_start() creates the alarm of a session, if there is none. clv__alarm_set() stops the request at a time;
+ * UINT64_MAX: never. `is_of_device`: this is the limit of a device. clv__alarm_set_queue() ends queued runs at that time, if
+ * their limits are over. */
+clv_status clv__alarm_start(clv_session *session, clv_error *error);
+void clv__alarm_set(clv__request *request, uint64_t until_ns, bool is_of_device);
+void clv__alarm_set_queue(clv_session *session, uint64_t until_ns);
+void clv__alarm_destroy(clv__alarm *alarm); /* accepts NULL */
+
 /* fallback.c: calls `go` with a request, for example for a run. If a device fails, it is removed, its partitions are placed
  * again, and `go` is called again from the start. So `go` may be called several times. */
 typedef clv_status (*clv__attempt_fn)(clv__request *request, const void *cookie, clv_error *error);
 clv_status clv__session_attempt(clv_session *session, clv__attempt_fn go, const void *cookie, clv_error *error);
-/* The same with the request of this index. */
-clv_status clv__session_attempt_at(clv_session *session, uint32_t index, clv__attempt_fn go, const void *cookie,
-                                   clv_error *error);
+/* The same with the request of this index (CLV__NO_ID: any). The wait for it ends with the `order`, which may be NULL. */
+clv_status clv__session_attempt_at(clv_session *session, uint32_t index, const clv__order *order, clv__attempt_fn go,
+                                   const void *cookie, clv_error *error);
 /* Creates the first engine. */
 clv_status clv__session_begin(clv_session *session, clv_error *error);
 /* Releases requests that are not in use and belong to a replaced engine. (request.c) */
 void clv__session_sweep(clv_session *session);
 
 /* session.c: makes one run, from binding inputs to returning outputs. Removes devices that fail. */
-clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
+clv_status clv__order_make(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
                            uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error);
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error);
 /* async.c */
 void clv__async_destroy(clv__async *async); /* waits for runs; accepts NULL */
+/* Ends the queued runs whose time limit is over. Returns the earliest limit of the others, or UINT64_MAX. */
+uint64_t clv__async_expire(clv_session *session);
 
 #endif

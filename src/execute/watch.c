@@ -1,5 +1,4 @@
 /* Notifies the board that a step completed: by the backend's own notification, or otherwise by a waiting thread. */
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
@@ -48,8 +47,7 @@ bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns) {
   while (board->news == seen && !is_over && !is_new) {
     uint64_t now_ns = clv__clock_ns(), next_ns = now_ns + LOOK_EVERY_NS;
     if (until_ns < next_ns) next_ns = until_ns;
-    struct timespec next = {(time_t)(next_ns / 1000000000u), (long)(next_ns % 1000000000u)};
-    if (pthread_cond_timedwait(&board->changed, &board->lock, &next) != ETIMEDOUT) continue;
+    if (clv__condition_wait(&board->changed, &board->lock, next_ns)) continue;
     is_over = next_ns == until_ns;
     is_new = is_forsaken(request);
   }

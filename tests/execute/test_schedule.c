@@ -134,7 +134,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   clv_session *session = machine_session(plan);
   clv__request *request;
   clv_error error = {0};
-  assert_ok(clv__request_acquire(session, CLV__NO_ID, &request, &error), error);
+  assert_ok(clv__request_acquire(session, CLV__NO_ID, NULL, &request, &error), error);
   clv__prepared *prepared = request->prepared, *made = NULL;
   if (tight) { /* prepares the plan again, with the memory that suffices if steps run one after another */
     made = clv__allocate_zero(session->allocator, sizeof *made);
@@ -229,7 +229,7 @@ static void one_device_tells_once(void **state) {
     clv_session *session = machine_session(plan);
     clv__request *request;
     clv_error error = {0};
-    assert_ok(clv__request_acquire(session, CLV__NO_ID, &request, &error), error);
+    assert_ok(clv__request_acquire(session, CLV__NO_ID, NULL, &request, &error), error);
     const clv__schedule *schedule = &request->prepared->schedule;
     uint32_t watched = 0, last = schedule->step_count - 1;
     for (uint32_t s = 0; s < schedule->step_count; ++s) watched += schedule->tracks[s].is_watched;

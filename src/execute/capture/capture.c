@@ -234,7 +234,9 @@ static void count_time(const clv__device *device, clv__capture *capture) {
 /* A run that failed with captures on the device is repeated without them. If that works, the key is never captured again. */
 static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
   const clv__capture *capture = request->prepared->captures[device];
-  if (status == CLV_OK || request->failed_device != device || clv__request_device(request, device)->is_lost) return false;
+  if (status == CLV_OK || status == CLV_CANCELLED || status == CLV_TIMED_OUT || request->failed_device != device ||
+      clv__request_device(request, device)->is_lost)
+    return false;
   return capture->is_used || capture->is_broken;
 }
 

@@ -1,0 +1,111 @@
+/* A thread that ends runs at their time limits while no other thread can: the driver is inside a device that works in its thread,
+ * or the run is still queued. It is created with the first limit that needs it. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "execute/session_own.h"
+
+typedef struct setting {
+  uint64_t until_ns; /* UINT64_MAX: none */
+  bool is_of_device; /* the device's limit, not the run's */
+} setting;
+
+struct clv__alarm {
+  clv_session *session;
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  setting settings[CLV_MAX_IN_FLIGHT]; /* by request */
+  uint64_t queue_ns;                   /* the earliest limit of a queued run */
+  bool is_closing;
+};
+
+/* Stops the requests whose time has come. They stay valid, because their drivers clear their settings first, which needs the
+ * lock. Returns the time of the next alarm. */
+static uint64_t stop_late(clv__alarm *alarm) {
+  uint64_t now_ns = clv__clock_ns(), next_ns = alarm->queue_ns;
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
+    setting *s = &alarm->settings[i];
+    if (s->until_ns <= now_ns) {
+      clv__request_stop(alarm->session->requests[i], NULL, s->is_of_device);
+      s->until_ns = UINT64_MAX;
+    }
+    if (s->until_ns < next_ns) next_ns = s->until_ns;
+  }
+  return next_ns;
+}
+
+static void *ring(void *cookie) {
+  clv__alarm *alarm = cookie;
+  pthread_mutex_lock(&alarm->lock);
+  while (!alarm->is_closing) {
+    uint64_t next_ns = stop_late(alarm);
+    if (alarm->queue_ns <= clv__clock_ns()) {
+      alarm->queue_ns = UINT64_MAX;
+      pthread_mutex_unlock(&alarm->lock);
+      next_ns = clv__async_expire(alarm->session);
+      pthread_mutex_lock(&alarm->lock);
+      if (next_ns < alarm->queue_ns) alarm->queue_ns = next_ns;
+      continue;
+    }
+    (void)clv__condition_wait(&alarm->changed, &alarm->lock, next_ns);
+  }
+  pthread_mutex_unlock(&alarm->lock);
+  return NULL;
+}
+
+static void finish(clv__alarm *alarm) {
+  pthread_cond_destroy(&alarm->changed);
+  pthread_mutex_destroy(&alarm->lock);
+  clv__release(alarm->session->allocator, alarm);
+}
+
+static clv_status create(clv_session *session, clv_error *error) {
+  clv__alarm *alarm = clv__allocate_zero(session->allocator, sizeof *alarm);
+  if (alarm == NULL) return clv__error_memory(error, sizeof *alarm);
+  alarm->session = session;
+  alarm->queue_ns = UINT64_MAX;
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) alarm->settings[i].until_ns = UINT64_MAX;
+  pthread_mutex_init(&alarm->lock, NULL);
+  clv__condition_init(&alarm->changed);
+  int code = pthread_create(&alarm->thread, NULL, ring, alarm);
+  if (code != 0) {
+    finish(alarm);
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a thread for time limits: %s", strerror(code));
+  }
+  session->alarm = alarm;
+  return CLV_OK;
+}
+
+clv_status clv__alarm_start(clv_session *session, clv_error *error) {
+  pthread_mutex_lock(&session->lock);
+  clv_status status = session->alarm != NULL ? CLV_OK : create(session, error);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+void clv__alarm_set(clv__request *request, uint64_t until_ns, bool is_of_device) {
+  clv__alarm *alarm = request->session->alarm;
+  pthread_mutex_lock(&alarm->lock);
+  alarm->settings[request->index] = (setting){until_ns, is_of_device};
+  if (until_ns != UINT64_MAX) pthread_cond_signal(&alarm->changed);
+  pthread_mutex_unlock(&alarm->lock);
+}
+
+void clv__alarm_set_queue(clv_session *session, uint64_t until_ns) {
+  clv__alarm *alarm = session->alarm;
+  pthread_mutex_lock(&alarm->lock);
+  if (until_ns < alarm->queue_ns) alarm->queue_ns = until_ns;
+  pthread_cond_signal(&alarm->changed);
+  pthread_mutex_unlock(&alarm->lock);
+}
+
+void clv__alarm_destroy(clv__alarm *alarm) {
+  if (alarm == NULL) return;
+  pthread_mutex_lock(&alarm->lock);
+  alarm->is_closing = true;
+  pthread_cond_signal(&alarm->changed);
+  pthread_mutex_unlock(&alarm->lock);
+  pthread_join(alarm->thread, NULL);
+  finish(alarm);
+}
