@@ -19,6 +19,7 @@ typedef struct inference {
   const clv_allocator *allocator;
   uint32_t symbol_count;
   size_t body_budget;
+  clv__fold_budget fold_budget;
 } inference;
 
 typedef struct pass {
@@ -101,7 +102,7 @@ clv_status clv__node_infer(const clv_graph *graph, clv_node_id id, const clv_ten
   if (aligned == NULL) return clv__error_memory(error, node->input_count * sizeof *aligned);
   clv_status status = clv__operands_align(inputs, node->input_count, FLOAT_LIMIT, aligned, allocator, error);
   if (status == CLV_OK) {
-    inference shared = {allocator, graph->symbol_count, BODY_BUDGET};
+    inference shared = {allocator, graph->symbol_count, BODY_BUDGET, clv__fold_budget_of(NULL)};
     clv__content content;
     status = infer_node(&shared, node, aligned, NULL, outputs, &content, 0, error);
     clv__operands_release(inputs, node->input_count, aligned, allocator);
@@ -221,7 +222,8 @@ static clv_status pass_node(pass *p, clv_node_id id) {
     name_unknown_dims(p, &outputs[i]);
     p->types[node->outputs[i]] = outputs[i];
   }
-  status = clv__fold_node(p->graph, id, inputs, p->fold_limit_bytes, p->keep, p->fills, p->types, p->error);
+  status =
+      clv__fold_node(p->graph, id, inputs, p->fold_limit_bytes, &p->shared->fold_budget, p->keep, p->fills, p->types, p->error);
   if (status == CLV_OK && node->output_count > 0 && node->outputs[0] != CLV__NO_ID) {
     status = keep_content(p, node->outputs[0], &content);
   }
@@ -328,7 +330,7 @@ clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *giv
     clv__shapes_destroy(shapes);
     return clv__error_memory(error, graph->value_count * sizeof *shapes->types);
   }
-  inference shared = {graph->allocator, graph->symbol_count, BODY_BUDGET};
+  inference shared = {graph->allocator, graph->symbol_count, BODY_BUDGET, clv__fold_budget_of(graph)};
   pass p = {.shared = &shared,
             .graph = graph,
             .types = shapes->types,

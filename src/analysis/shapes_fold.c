@@ -6,6 +6,45 @@
 #include "operators/common/rows.h"
 #include "operators/run.h"
 
+enum { FREE_BYTES = 64 << 20, BYTES_PER_WEIGHT_BYTE = 4, OPERATIONS_PER_WEIGHT_BYTE = 100 };
+static const double FREE_OPERATIONS = 1e9;
+
+clv__fold_budget clv__fold_budget_of(const clv_graph *graph) {
+  size_t weights_bytes = 0, bytes;
+  for (clv_value_id v = 0; graph != NULL && v < graph->value_count; ++v) {
+    const clv__value *value = &graph->values[v];
+    size_t size_bytes;
+    if (value->producer != CLV__NO_ID || (value->type.data == NULL && !value->is_unbound)) continue;
+    if (!clv__tensor_size_bytes(&value->type, &size_bytes) || !clv__add(weights_bytes, size_bytes, &weights_bytes)) continue;
+  }
+  if (!clv__multiply(weights_bytes, BYTES_PER_WEIGHT_BYTE, &bytes) || !clv__add(bytes, FREE_BYTES, &bytes)) bytes = SIZE_MAX;
+  return (clv__fold_budget){bytes, FREE_OPERATIONS + OPERATIONS_PER_WEIGHT_BYTE * (double)weights_bytes};
+}
+
+/* The operations of a call whose shapes are known. */
+static double operations_of(const clv__op *op, const clv_node_call *call) {
+  const clv__infer infer = {.op = call->op,
+                            .opset = call->opset,
+                            .attributes = {call->attributes, call->attribute_count},
+                            .inputs = call->inputs,
+                            .input_count = call->input_count,
+                            .outputs = call->outputs,
+                            .output_count = call->output_count};
+  clv__work work;
+  clv__op_work(op, &infer, &work);
+  return work.flops + work.bytes;
+}
+
+/* Takes the cost of a call from the budget. Returns false if the budget does not suffice. */
+static bool spend(clv__fold_budget *budget, size_t size_bytes, double operations) {
+  if (size_bytes > budget->bytes || operations > budget->operations) return false;
+  budget->bytes -= size_bytes;
+  budget->operations -= operations;
+  return true;
+}
+
+/* ---- Which nodes are computed ---- */
+
 /* An If may be computed if its branches contain nothing that could run long. */
 static bool body_folds(const clv__node *node, uint32_t depth) {
   if (depth > CLV__MAX_BODY_DEPTH || strcmp(node->op, "If") != 0) return false;
@@ -52,6 +91,27 @@ static bool foldable(const clv_graph *graph, const clv__node *node, const clv__o
     if (!clv__tensor_is_static(type) || !clv__tensor_size_bytes(type, &size_bytes) || size_bytes > limit_bytes) return false;
   }
   return graph->node_count > 0;
+}
+
+/* Takes the cost of a node without a body from the budget. Returns false if the budget does not suffice. */
+static bool can_pay(const clv__node *node, const clv__op *op, const clv_tensor *inputs, const clv_tensor *types,
+                    clv_tensor *outputs, clv__fold_budget *budget) {
+  size_t total = 0;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    outputs[i] = node->outputs[i] == CLV__NO_ID ? (clv_tensor){0} : types[node->outputs[i]];
+    if (node->outputs[i] == CLV__NO_ID) continue;
+    if (!clv__tensor_size_bytes(&outputs[i], &size_bytes) || !clv__add(total, size_bytes, &total)) return false;
+  }
+  const clv_node_call call = {.op = node->op,
+                              .opset = node->opset,
+                              .attribute_count = node->attributes.count,
+                              .attributes = node->attributes.items,
+                              .input_count = clv__node_explicit_inputs(node),
+                              .inputs = inputs,
+                              .output_count = node->output_count,
+                              .outputs = outputs};
+  return spend(budget, total, operations_of(op, &call));
 }
 
 /* Whether only the first output is used. */
@@ -143,12 +203,47 @@ static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tens
   return clv__error_set(error, status, "%s", ignored.message);
 }
 
+/* Evaluates a body within a budget: all that it allocates counts, freed or not. */
+typedef struct bounded {
+  const clv_allocator *allocator;
+  clv__fold_budget *budget;
+  bool is_over;
+} bounded;
+
+static void *allocate_bounded(void *user_data, size_t size_bytes, size_t alignment) {
+  bounded *b = user_data;
+  if (!spend(b->budget, size_bytes, 0)) {
+    b->is_over = true;
+    return NULL;
+  }
+  return b->allocator->allocate(b->allocator->user_data, size_bytes, alignment);
+}
+
+static void release_bounded(void *user_data, void *pointer) {
+  const bounded *b = user_data;
+  b->allocator->release(b->allocator->user_data, pointer);
+}
+
+/* Pays for a node and leaves it to the reference loops. */
+static clv_status pay_for_node(void *cookie, const clv_node_call *call, clv_error *error) {
+  bounded *b = cookie;
+  const clv__op *op = clv__op_find(call->domain, call->op);
+  if (op == NULL || spend(b->budget, 0, operations_of(op, call))) return CLV_NOT_SUPPORTED;
+  b->is_over = true;
+  return clv__error_set(error, CLV_CANCELLED, "it is too much work for planning");
+}
+
 /* Runs an If. The results of its branch move into the arena and give the outputs their exact types. */
 static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
-                               size_t limit_bytes, clv__arena *arena, clv_tensor *types, clv_error *error) {
+                               size_t limit_bytes, clv__fold_budget *budget, clv__arena *arena, clv_tensor *types,
+                               clv_error *error) {
   const clv__node *node = &graph->nodes[id];
+  bounded b = {graph->allocator, budget, false};
+  const clv_allocator allocator = {&b, allocate_bounded, release_bounded};
+  const clv_evaluation how = {.struct_size = sizeof how, .run_node = pay_for_node, .cookie = &b};
   clv_error ignored = {0};
-  clv_status status = clv__node_evaluate(graph, id, inputs, outputs, graph->allocator, &ignored);
+  clv_status status = clv__node_evaluate_with(graph, id, inputs, outputs, &how, &allocator, &ignored);
+  if (b.is_over) return CLV_OK;
   if (status == CLV_OUT_OF_MEMORY) return clv__error_set(error, status, "%s", ignored.message);
   if (status != CLV_OK) return CLV_OK;
   for (uint32_t i = 0; i < node->output_count; ++i) {
@@ -169,8 +264,9 @@ static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv
   return status;
 }
 
-clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
-                          clv__file_map_list **fills, clv_tensor *types, clv_error *error) {
+clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes,
+                          clv__fold_budget *budget, clv__arena *arena, clv__file_map_list **fills, clv_tensor *types,
+                          clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   const clv__op *op = clv__op_find(node->domain, node->op);
   if (!foldable(graph, node, op, inputs, limit_bytes, types)) return CLV_OK;
@@ -188,10 +284,12 @@ clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tens
   clv_tensor *outputs = aligned + node->input_count;
   clv_status status;
   if ((op->flags & CLV__OP_HAS_BODY) != 0) {
-    status = compute_body(graph, id, inputs, outputs, limit_bytes, arena, types, error);
+    status = compute_body(graph, id, inputs, outputs, limit_bytes, budget, arena, types, error);
   } else {
     bool computed = false;
-    status = compute(graph, id, inputs, aligned, outputs, arena, types, &computed, error);
+    status = CLV_OK;
+    if (can_pay(node, op, inputs, types, outputs, budget))
+      status = compute(graph, id, inputs, aligned, outputs, arena, types, &computed, error);
     for (uint32_t i = 0; computed && i < node->output_count; ++i) {
       if (node->outputs[i] != CLV__NO_ID) types[node->outputs[i]].data = outputs[i].data;
     }

@@ -4,13 +4,24 @@
 
 #include "analysis/shapes.h"
 
-/* Computes node `id` if all its inputs are known and its outputs are static and at most `limit_bytes` each. It then sets
- * types[output].data. The data is in `arena`, unless the bytes exist already (the input of a view, the tensor of a
- * Constant): then it points to them. A large constant that repeats one element goes into a mapping that is added to `fills`
- * (NULL: into `arena` too). A node that cannot be computed is left unchanged. That is not an error, since running the node will
- * report the reason. Only running out of memory is an error. */
-clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
-                          clv__file_map_list **fills, clv_tensor *types, clv_error *error);
+/* What folding may still take, so that a small model cannot make planning take much memory or time. */
+typedef struct clv__fold_budget {
+  size_t bytes;      /* of computed values, and of temporary ones in bodies */
+  double operations; /* FLOPs of the reference loops */
+} clv__fold_budget;
+
+/* The budget of a graph: 64 MiB and 10^9 operations, and for each byte of its weights four bytes and a hundred operations. NULL:
+ * a graph without weights. */
+clv__fold_budget clv__fold_budget_of(const clv_graph *graph);
+
+/* Computes node `id` if all its inputs are known, its outputs are static and at most `limit_bytes` each, and the budget suffices,
+ * from which the cost is taken. It then sets types[output].data. The data is in `arena`, unless the bytes exist already (the
+ * input of a view, the tensor of a Constant): then it points to them. A large constant that repeats one element goes into a
+ * mapping that is added to `fills` (NULL: into `arena` too). A node that cannot be computed is left unchanged. That is not an
+ * error, since running the node will report the reason. Only running out of memory is an error. */
+clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes,
+                          clv__fold_budget *budget, clv__arena *arena, clv__file_map_list **fills, clv_tensor *types,
+                          clv_error *error);
 
 /* Creates the integer or bool tensor of `type` from a content that holds only numbers. */
 clv_status clv__fold_content(const clv__content *content, clv__arena *arena, clv_tensor *type, clv_error *error);
