@@ -34,6 +34,7 @@ void clv__vnpu_queue_stop(clv__vnpu_queue *queue) {
   queue->closing = true;
   for (clv_stream *s = queue->streams; s != NULL; s = s->next) atomic_store(&s->stop, true);
   clv__vnpu_advance(queue);
+  clv__vnpu_notify_due(queue);
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
   pthread_mutex_unlock(&queue->lock);
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) {

@@ -117,11 +117,11 @@ static void refused(void **state) {
       {text, CLV_NOT_SUPPORTED, "it cannot be loaded: "},
       {BAD "/cleave_unresolved.so", CLV_NOT_SUPPORTED, "nobody_has_this_function"},
       {BAD "/cleave_no_symbol.so", CLV_NOT_SUPPORTED, "it has no symbol 'clv_backend_query'"},
-      {BAD "/cleave_other_abi.so", CLV_NOT_SUPPORTED, "backend has plugin ABI version 3, but this library has 2"},
+      {BAD "/cleave_other_abi.so", CLV_NOT_SUPPORTED, "backend has plugin ABI version 4, but this library has 3"},
       {BAD "/cleave_too_short.so", CLV_NOT_SUPPORTED, "at least"},
       {BAD "/cleave_lacks_slot.so", CLV_INVALID_ARGUMENT, "lacks the slot 'compile'"},
       {BAD "/cleave_fails.so", CLV_DEVICE_ERROR, "the backend's query: driver 7 is asleep"},
-      {BAD "/cleave_needs_newer.so", CLV_NOT_SUPPORTED, "needs a host with ABI version 2 and "},
+      {BAD "/cleave_needs_newer.so", CLV_NOT_SUPPORTED, "needs a host with ABI version 3 and "},
       {BAD "/cleave_cpu.so", CLV_INVALID_ARGUMENT, "a backend named 'cpu' already exists"},
       {BAD "/cleave_auto.so", CLV_INVALID_ARGUMENT, "this name is reserved"},
   };
@@ -230,7 +230,7 @@ static void all_there_are(void **state) {
   static const struct {
     const char *name, *says;
   } left_out[] = {{"vnpu", "request one by name"},       {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
-                  {"other_abi", "plugin ABI version 3"}, {"cpu", "named 'cpu' already"},  {"no_symbol", "not a plugin"},
+                  {"other_abi", "plugin ABI version 4"}, {"cpu", "named 'cpu' already"},  {"no_symbol", "not a plugin"},
                   {"needs_newer", "needs a host"},       {"too_short", "at least"},       {"lacks_slot", "compile"},
                   {"file", "is named 'other'"},          {"relative", "must start with"}, {"auto", "is reserved"}};
   for (size_t i = 0; i < sizeof left_out / sizeof *left_out; ++i) {

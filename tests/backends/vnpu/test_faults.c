@@ -121,7 +121,8 @@ static void a_device_that_hangs_can_be_closed(void **state) {
   }
 }
 
-static void closing_finishes_what_is_enqueued(void **state) {
+/* Every execution and copy is done or skipped, in order, and whoever asked is told. */
+static void closing_ends_what_is_enqueued(void **state) {
   (void)state;
   static fake_rig r;
   clv_error error = {0};
@@ -137,7 +138,8 @@ static void closing_finishes_what_is_enqueued(void **state) {
   assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
   r.b->close(r.device);
   assert_int_equal(calls, 1);
-  for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]); /* NaN: computed from poison */
+  bool is_copied = y[0] != y[0]; /* NaN: computed from poison */
+  for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(is_copied ? y[i] != y[i] : y[i] == 0);
   fake_rig_close(&r);
 }
 
@@ -145,7 +147,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_launch_fails_when_asked),
       cmocka_unit_test(a_device_that_hangs_can_be_closed),
-      cmocka_unit_test(closing_finishes_what_is_enqueued),
+      cmocka_unit_test(closing_ends_what_is_enqueued),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
