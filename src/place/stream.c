@@ -23,14 +23,20 @@ static bool is_read_there(const clv__stream *s, uint32_t node, uint32_t weight, 
   return streamed == NULL || (streamed[weight] >> s->device & 1u) == 0;
 }
 
+/* Returns the bytes of the values that the node computes. At least 1, so that a buffer of 0 bytes separates all nodes. */
+static uint64_t value_bytes(const clv__problem *problem, uint32_t node) {
+  uint64_t bytes = 1;
+  for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w)
+    bytes += problem->value_bytes[problem->writes[w]];
+  return bytes;
+}
+
 /* Counts the readers of each weight, in `seen`, and finds the largest node. */
 static void count_readers(clv__stream *s, const uint16_t *streamed) {
   const clv__problem *problem = s->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
-    uint64_t bytes = 0, computed = 0;
-    for (uint32_t w = problem->write_offsets[n]; s->devices[n] == s->device && w < problem->write_offsets[n + 1]; ++w)
-      computed += problem->value_bytes[problem->writes[w]];
-    if (computed > s->value_bytes) s->value_bytes = computed;
+    uint64_t bytes = 0, values = s->devices[n] == s->device ? value_bytes(problem, n) : 0;
+    if (values > s->value_bytes) s->value_bytes = values;
     for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) {
       uint32_t weight = problem->weights[k];
       if (!is_read_there(s, n, weight, streamed)) continue;
@@ -91,13 +97,10 @@ uint32_t clv__stream_kept(const clv__stream *stream, uint32_t step, uint32_t ste
 /* Returns the bytes that the node adds to its group. */
 static uint64_t fresh_bytes(const clv__stream *s, uint32_t node, const clv__stream_way *way, uint32_t group) {
   const clv__problem *problem = s->problem;
-  uint64_t bytes = 0;
+  uint64_t bytes = way->is_fine ? value_bytes(problem, node) : 0;
   for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
     uint32_t weight = problem->weights[k], at = s->positions[weight];
     if (at != CLV__NONE && at >= way->kept && s->seen[weight] != group) bytes += problem->weight_bytes[weight];
-  }
-  for (uint32_t w = problem->write_offsets[node]; way->is_fine && w < problem->write_offsets[node + 1]; ++w) {
-    bytes += problem->value_bytes[problem->writes[w]];
   }
   return bytes;
 }

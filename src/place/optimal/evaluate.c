@@ -49,6 +49,7 @@ static clv_status cut_and_price(clv__evaluator *evaluator, const uint32_t *devic
   if (evaluator->has_limits) {
     CLV__TRY(
         clv__memory_excess(problem, cut, &copies, evaluator->streamed, arena->allocator, &evaluator->memory, &excess, error));
+    evaluator->has_exceeded = evaluator->has_exceeded || excess > 0;
   }
   *score = clv__score_make(problem, devices, cut, &price, evaluator->objective, excess);
   return CLV_OK;

@@ -9,9 +9,8 @@
 /* The effort of each step (see clv__evaluator), and the number of nodes up to which the local search is deep. */
 #define DEEP_EFFORT ((uint64_t)600000)
 #define SWAP_EFFORT ((uint64_t)300000)
-#define STREAM_EFFORT ((uint64_t)2000000)
 #define SHALLOW_EFFORT ((uint64_t)220000)
-enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
+enum { DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
 
 /* The best result of the strategies that are priced with a cut, groups, streamed weights or a split mode of their own, instead of
  * the pool's cut. */
@@ -189,48 +188,17 @@ static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__plac
   return clv__cut_copy(&o->evaluator.cut, o->problem->node_count, arena, &placing->cut, o->error);
 }
 
-/* Tries streaming if the minimum cut, or the best placement that fits, would exceed the memory. With one device, planning does it
- * just as well. */
-static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__score *score, const uint32_t **devices) {
-  *score = CLV__SCORE_WORST;
-  if (!o->evaluator.has_limits || o->reference_fits || o->problem->device_count == 1) return CLV_OK;
-  uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 24, UINT16_MAX);
-  for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
-    bool fits = score->excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);
-    if (i >= times && fits) break; /* the effort is spent: the larger the problem, the fewer tries it pays for */
-    const uint32_t *from = o->reference;
-    if (i > singles) {
-      from = o->pool.solutions[i - 1 - singles].devices;
-    } else if (i > 0) {
-      uint32_t *single = clv__arena_allocate(&o->arena, o->problem->node_count * sizeof *single);
-      if (single == NULL) return clv__error_memory(o->error, o->problem->node_count * sizeof *single);
-      clv__optimal_prefer(o->problem, i - 1, single);
-      from = single;
-    }
-    clv__placing fresh = {0};
-    clv__score its;
-    CLV__TRY(clv__optimal_stream(o, from, &o->arena, &fresh, &its));
-    if (!clv__score_less(&its, score)) continue;
-    *score = its;
-    *streaming = fresh;
-    *devices = from;
-  }
-  return CLV_OK;
-}
-
 static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, clv__placing *placing) {
-  clv__placing streaming = {0};
-  clv__score streamed;
-  const uint32_t *devices = NULL;
+  clv__fitted fitted;
   const clv__solution *own = &o->pool.solutions[0];
-  CLV__TRY(try_streaming(o, &streaming, &streamed, &devices));
+  CLV__TRY(clv__optimal_fitted(o, &fitted));
   clv__score least = o->pool.count > 0 ? own->score : CLV__SCORE_WORST;
   if (clv__score_less(&best->score, &least)) least = best->score;
-  if (clv__score_less(&streamed, &least)) least = streamed;
+  if (clv__score_less(&fitted.score, &least)) least = fitted.score;
   if (least.time_ns == UINT64_MAX) return refuse_split(o);
   if (o->pool.count > 0 && !clv__score_less(&least, &own->score)) return give(o, own->devices, NULL, arena, placing);
   if (!clv__score_less(&least, &best->score)) return give_rival(o, best->strategy, arena, placing);
-  return give(o, devices, &streaming, arena, placing);
+  return give(o, fitted.devices, &fitted.placing, arena, placing);
 }
 
 /* Sets `enough` if a search cannot help: there is one device, or the time equals a lower bound. The bound is computed only if the
@@ -239,7 +207,7 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
 static clv_status is_least(clv__optimal *o, bool *enough) {
   clv__bounds bounds;
   *enough = o->pool.count == 0 || o->problem->device_count == 1;
-  if (*enough || o->input->objective != CLV__LATENCY || o->problem->node_count > DEEP_NODES) return CLV_OK;
+  if (*enough || o->input->objective != CLV__LATENCY || o->problem->node_count > CLV__DEEP_NODES) return CLV_OK;
   CLV__TRY(clv__bound(o->problem, o->allocator, &bounds, o->error));
   const clv__score *score = &o->pool.solutions[0].score;
   *enough = score->excess_bytes == 0 && score->time_ns <= bounds.serial_ns;
@@ -258,7 +226,7 @@ static clv_status place(clv__optimal *o, clv__arena *arena, clv__placing *placin
   CLV__TRY(clv__optimal_fit(o));
   bool enough;
   CLV__TRY(is_least(o, &enough));
-  if (!enough) CLV__TRY(o->problem->node_count <= DEEP_NODES ? search_deep(o) : search_large(o));
+  if (!enough) CLV__TRY(o->problem->node_count <= CLV__DEEP_NODES ? search_deep(o) : search_large(o));
   return choose(o, &best, arena, placing);
 }
 

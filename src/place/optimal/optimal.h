@@ -37,6 +37,7 @@ typedef struct clv__evaluator {
   const uint32_t *groups;   /* NULL, or by node: nodes of different groups must not share a partition */
   const uint16_t *streamed; /* by weight: bits of the devices to which it is streamed; NULL: none */
   bool has_limits;          /* some device's memory is limited */
+  bool has_exceeded;        /* some placement so far exceeds a limit */
   clv__arena arena;         /* holds the results of the last evaluation */
   clv__cut cut;             /* the cut of the last evaluation; lives in `arena` */
   clv__memory memory;       /* of the last evaluation, if a device's memory is limited */
@@ -157,7 +158,7 @@ clv_status clv__list_schedule(const clv__problem *problem, const clv_allocator *
 
 /* ---- Candidates: pool.c ---- */
 
-enum { CLV__POOL_SIZE = 8 };
+enum { CLV__POOL_SIZE = 8, CLV__DEEP_NODES = 320 /* larger problems are searched less thoroughly */ };
 
 /* A placement that was priced in full. */
 typedef struct clv__solution {
@@ -216,5 +217,18 @@ clv_status clv__optimal_fit(clv__optimal *o);
  * Allocates everything in the arena. `score` has an excess if streaming does not help. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
+
+/* A placement, and the streamed weights and groups with which it fits. */
+typedef struct clv__fitted {
+  uint32_t *devices;
+  clv__placing placing; /* only `streamed` and `groups` */
+  clv__score score;
+} clv__fitted;
+
+/* fitted.c. Finds the best placement with streamed weights and groups, in the arena of `o`. `best` has the worst score if no
+ * placement so far exceeds a limit. */
+clv_status clv__optimal_fitted(clv__optimal *o, clv__fitted *best);
+/* refine.c. Moves nodes, and joins groups, while that is better. */
+clv_status clv__optimal_refine(clv__optimal *o, clv__fitted *best);
 
 #endif

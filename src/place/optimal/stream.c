@@ -78,20 +78,19 @@ static clv_status try_buffer(streamer *s, uint64_t buffer_bytes, bool is_fine, u
 }
 
 static clv_status stream_device(streamer *s) {
-  bool is_large = s->o->evaluator.effort > FEW_EFFORT, any = false;
+  bool is_large = s->o->evaluator.effort > FEW_EFFORT;
   uint32_t steps = is_large ? FEW_STEPS : STEPS, buffers = is_large ? FEW_BUFFERS : BUFFERS;
   const uint64_t total = s->stream.count == 0 ? 0 : s->stream.ends[s->stream.count - 1];
   if (steps > s->stream.count) steps = s->stream.count;
-  for (uint32_t b = 0; b < 2 * buffers && (b < buffers || !any); ++b) { /* fine cuts come last, and the finest at the end */
+  for (uint32_t b = 0; b < 2 * buffers; ++b) { /* fine cuts come last, and the finest at the end */
     bool is_fitting = false, is_fine = b >= buffers;
     uint32_t index = is_fine ? 2 * buffers - 1 - b : b;
     clv__stream_way way = {
         .kept = s->stream.count, .buffer_bytes = clv__stream_buffer(&s->stream, index, is_fine), .is_fine = is_fine};
     if (is_fine) CLV__TRY(try_way(s, &way, &is_fitting));
     if (is_fitting) return CLV_OK;
-    if (steps == 0 || (index > 1 && clv__stream_buffer(&s->stream, index - 1, is_fine) >= total)) continue;
+    if (steps == 0 || (index > 1 && !is_fine && clv__stream_buffer(&s->stream, index - 1, false) >= total)) continue;
     CLV__TRY(try_buffer(s, way.buffer_bytes, is_fine, steps, &is_fitting));
-    any = any || is_fitting;
   }
   return CLV_OK;
 }
