@@ -76,6 +76,8 @@ SWEEPS = [
     ("execution, thread sanitizer", 300, f"{cmake_build('tsan')} && {ctest('build-tsan')}", ONE_THREAD),
     ("build, address and undefined sanitizers", 300, cmake_build("asan"), {}),
     ("unit tests of kernels, drivers and frameworks, sanitizers", 300, ctest("build-asan", "-R", ELSEWHERE), SANITIZERS),
+    ("5,000 problems with budgets against brute force", 120, "build-asan/tests/cleave_tests place/test_properties",
+     dict(SANITIZERS, CLEAVE_TEST_PERCENT="100", CMOCKA_TEST_FILTER="optimal_keeps_budgets")),
     ("conformance, OpenCL and frameworks", 100, "python3 tools/conformance.py opencl openvino onnxruntime torch", {}),
     ("benches run", 120, ctest("build", "-R", "^bench/"), {}),
     ("random graphs, OpenCL", 150, f"{PYTHON} tests/python/test_random_graphs.py --first 1000 --count 200 --placements 2", {}),

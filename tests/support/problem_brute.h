@@ -4,6 +4,7 @@
 #define CLEAVE_TESTS_PROBLEM_BRUTE_H
 
 #include "problems.h"
+#include "split/split.h"
 
 /* The cost of a placement: nodes plus transfers, less the savings of fusions. An independent implementation of
  * clv__price_placement(). */
@@ -29,13 +30,18 @@ test_best_groups test_brute_groups(const clv__problem *problem, const uint32_t *
 /* The least serial time, throughput time and overlapped time over all placements and groupings. The overlapped time also tries
  * all orders of the partitions, so it is for very few nodes. `best` receives a placement with the least serial time. */
 uint64_t test_brute_serial(const clv__problem *problem, uint32_t *best);
-/* The least serial time over all placements, sequences of partitions and choices of streamed weights within the memory limits;
- * UINT64_MAX: nothing fits. Without limits of inputs and nodes, and without weights placed by the user (problem_budgets.c).
- * Returns false if the problem is too large. */
-bool test_brute_budgets(const clv__problem *problem, uint64_t *least_ns);
 typedef struct test_best_lanes {
   uint64_t overlapped_ns, throughput_ns;
 } test_best_lanes;
 test_best_lanes test_brute_lanes(const clv__problem *problem);
+
+/* With memory limits (problem_budgets.c): for two devices and at most TEST_BUDGET_NODES nodes, without limits of inputs and nodes
+ * and without weights placed by the user. Aborts if the problem is larger. */
+enum { TEST_BUDGET_NODES = 9 };
+/* The least serial time of any plan that fits: over all placements, all sequences of partitions, and all choices of streamed
+ * weights (any subset per device, not only prefixes of one order). UINT64_MAX: nothing fits. */
+uint64_t test_brute_budgets(const clv__problem *problem);
+/* The serial time of one plan; `needs` receives the bytes that it needs in the memory of each device with a limit. */
+uint64_t test_run_budgets(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, uint64_t *needs);
 
 #endif

@@ -1,244 +1,443 @@
-/* Exhaustive search with memory limits: see problem_brute.h. All placements, all sequences of partitions, all choices of streamed
- * weights. It counts memory and copies in its own way, from the sequence of steps. */
+/* The best plan under memory limits: see problem_brute.h. Tries every placement and every choice of streamed weights, the
+ * cheapest first. For each, it finds the best sequence of partitions by dynamic programming over the sets of completed nodes. It
+ * skips only what cannot be better than the best plan so far, or cannot fit. Sets of nodes and of weights are bit masks. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "problem_brute.h"
 
-enum { MOST_NODES = 8, MOST_VALUES = 40, MOST_WEIGHTS = 16, MOST_SPACES = 5, MOST_BITS = 7 };
+enum { MOST_NODES = 9, MOST_SETS = 1 << MOST_NODES, MOST_VALUES = 32, MOST_WEIGHTS = 18, MOST_DEVICES = 2, MOST_SPACES = 3 };
 
-typedef struct sequence {
-  const clv__problem *problem;
-  uint32_t devices[MOST_NODES];
-  uint32_t sets[MOST_NODES], on[MOST_NODES], count; /* the partitions so far: nodes as bits, and the device */
-  uint32_t bits, bit_weight[MOST_BITS], bit_device[MOST_BITS];
-  uint64_t least;
-} sequence;
-
-/* A place that a value or a streamed weight has in a memory space, from its first to its last step. */
-typedef struct use {
-  bool is_used;
-  uint32_t first, last;
-} use;
-
-typedef struct simulation {
-  use values[MOST_VALUES][MOST_SPACES], weights[MOST_WEIGHTS][MOST_SPACES];
-  bool is_there[MOST_VALUES][MOST_SPACES];
-  uint32_t step;
+/* What the best ways to complete a set of nodes may differ in: the time, and the memory at the fullest moment so far. */
+typedef struct label {
   uint64_t time_ns;
-} simulation;
+  uint64_t inner[MOST_DEVICES]; /* by device: the most bytes of values inside a partition */
+  uint64_t alive[MOST_SPACES];  /* by space: the most bytes of values between partitions and of streamed weights */
+} label;
+
+typedef struct label_list {
+  label *items;
+  uint32_t count, capacity;
+} label_list;
+
+typedef struct budgets {
+  const clv__problem *problem;
+  /* Of the problem. */
+  uint32_t all; /* all nodes */
+  uint32_t readers[MOST_VALUES];
+  uint32_t views;
+  uint32_t before[MOST_SETS];               /* by set: the nodes outside that it reads from */
+  uint32_t weights[MOST_SETS];              /* by set: the weights that it reads */
+  uint64_t inner[MOST_SETS];                /* by set: the most bytes of values that are read only inside the set */
+  uint64_t set_ns[MOST_SETS][MOST_DEVICES]; /* as one partition, without copies */
+  /* Of the placement. */
+  uint32_t devices[MOST_NODES];
+  uint32_t on[MOST_DEVICES], in_space[MOST_SPACES]; /* nodes */
+  uint64_t rest_ns[MOST_SETS];                      /* rest_of(), or UNKNOWN */
+  /* Of the choice of streamed weights. */
+  uint32_t streamed[MOST_DEVICES], read[MOST_DEVICES]; /* by device: weights */
+  uint64_t resident[MOST_SPACES];
+  label_list labels[MOST_SETS];
+  uint64_t least;
+} budgets;
+
+#define UNKNOWN UINT64_MAX
+
+static bool in(uint32_t set, uint32_t member) {
+  return (set >> member & 1u) != 0;
+}
 
 static uint64_t rounded(uint64_t bytes) {
   return bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
 }
 
-static void touch(use *u, uint32_t step) {
-  if (!u->is_used) u->first = step;
-  u->is_used = true;
-  u->last = step;
+static uint64_t larger(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
 }
 
-static void copy_value(simulation *s, const clv__problem *p, uint32_t v, uint32_t from, uint32_t to) {
-  touch(&s->values[v][from], s->step);
-  touch(&s->values[v][to], s->step++);
-  s->is_there[v][to] = true;
-  s->time_ns += to == 0 ? clv__out_ns(p, v, from) : clv__in_ns(p, v, to);
-}
+/* ---- Sets of nodes, wherever they run ---- */
 
-static void bring(simulation *s, const clv__problem *p, uint32_t v, uint32_t space) {
-  uint32_t from = 0;
-  if (s->is_there[v][space]) return;
-  while (!s->is_there[v][from]) ++from;
-  if (from != 0) copy_value(s, p, v, from, 0);
-  if (space != 0) copy_value(s, p, v, 0, space);
-}
-
-static bool is_streamed(const sequence *q, uint32_t mask, uint32_t weight, uint32_t device) {
-  for (uint32_t i = 0; i < q->bits; ++i) {
-    if (q->bit_weight[i] == weight && q->bit_device[i] == device) return (mask >> i & 1u) != 0;
-  }
-  return false;
-}
-
-static bool leaves(const clv__problem *p, uint32_t v, uint32_t set) {
-  bool out = p->is_output[v] != 0;
-  for (uint32_t i = p->reader_offsets[v]; i < p->reader_offsets[v + 1]; ++i) out = out || (set >> p->readers[i] & 1u) == 0;
-  return out;
+/* Whether something outside the set of its producer needs the value. */
+static bool leaves(const budgets *b, uint32_t value, uint32_t set) {
+  return b->problem->is_output[value] || (b->readers[value] & ~set) != 0;
 }
 
 /* The most bytes of values inside the partition, which need memory from their node to their last reader. */
-static uint64_t inner_bytes(const clv__problem *p, uint32_t set) {
+static uint64_t inner_bytes(const budgets *b, uint32_t set) {
+  const clv__problem *p = b->problem;
   uint64_t most = 0;
   for (uint32_t at = 0; at < p->node_count; ++at) {
     uint64_t alive = 0;
-    if ((set >> at & 1u) == 0) continue;
+    if (!in(set, at)) continue;
     for (uint32_t v = 0; v < p->value_count; ++v) {
       uint32_t made = p->producers[v], last = made;
-      if (made == CLV__NONE || (set >> made & 1u) == 0 || leaves(p, v, set)) continue;
-      for (uint32_t i = p->reader_offsets[v]; i < p->reader_offsets[v + 1]; ++i)
-        last = p->readers[i] > last ? p->readers[i] : last;
+      if (made == CLV__NONE || !in(set, made) || leaves(b, v, set)) continue;
+      if (b->readers[v] != 0) last = 31 - (uint32_t)__builtin_clz(b->readers[v]);
       if (made <= at && at <= last) alive += rounded(p->value_bytes[v]);
     }
-    most = alive > most ? alive : most;
+    most = larger(most, alive);
   }
   return most;
 }
 
-static void run_partition(simulation *s, const sequence *q, uint32_t index, uint32_t mask) {
-  const clv__problem *p = q->problem;
-  uint32_t set = q->sets[index], device = q->on[index], space = p->spaces[device], streamed = 0;
+static uint64_t partition_ns(const budgets *b, uint32_t set, uint32_t device) {
+  const clv__problem *p = b->problem;
+  uint64_t time_ns = (set & ~b->views) == 0 ? 0 : p->launch_ns[device];
   for (uint32_t n = 0; n < p->node_count; ++n) {
-    for (uint32_t k = p->weight_offsets[n]; (set >> n & 1u) != 0 && k < p->weight_offsets[n + 1]; ++k) {
-      uint32_t w = p->weights[k];
-      if (!is_streamed(q, mask, w, device) || (streamed >> w & 1u) != 0) continue;
-      streamed |= 1u << w;
-      touch(&s->weights[w][space], s->step++);
-      s->time_ns += p->weight_in_ns[(size_t)w * p->space_count + space];
-    }
+    if (!in(set, n)) continue;
+    if (!in(clv__node_devices(p, n), device)) return UNKNOWN;
+    time_ns += clv__node_ns(p, n, device);
   }
   for (uint32_t n = 0; n < p->node_count; ++n) {
-    for (uint32_t r = p->read_offsets[n]; (set >> n & 1u) != 0 && r < p->read_offsets[n + 1]; ++r) {
-      uint32_t v = p->reads[r], made = p->producers[v];
-      if (made == CLV__NONE || (set >> made & 1u) == 0) bring(s, p, v, space);
+    for (uint32_t r = p->read_offsets[n]; in(set, n) && r < p->read_offsets[n + 1]; ++r) {
+      uint32_t made = p->producers[p->reads[r]];
+      if (made != CLV__NONE && in(set, made)) time_ns -= clv__saving_ns(p, r, device);
     }
   }
-  bool is_view = true;
-  for (uint32_t n = 0; n < p->node_count; ++n) {
-    if ((set >> n & 1u) == 0) continue;
-    is_view = is_view && (p->flags[n] & CLV__NODE_VIEW) != 0;
-    s->time_ns += clv__node_ns(p, n, device);
-    for (uint32_t r = p->read_offsets[n]; r < p->read_offsets[n + 1]; ++r) {
-      uint32_t v = p->reads[r], made = p->producers[v];
-      bool is_inside = made != CLV__NONE && (set >> made & 1u) != 0;
-      if (is_inside)
-        s->time_ns -= clv__saving_ns(p, r, device);
-      else
-        touch(&s->values[v][space], s->step);
-    }
-    for (uint32_t k = p->write_offsets[n]; k < p->write_offsets[n + 1]; ++k) {
-      if (leaves(p, p->writes[k], set)) touch(&s->values[p->writes[k]][space], s->step);
-      s->is_there[p->writes[k]][space] = true;
-    }
-  }
-  for (uint32_t w = 0; w < p->weight_count; ++w) {
-    if ((streamed >> w & 1u) != 0) touch(&s->weights[w][space], s->step);
-  }
-  if (!is_view) s->time_ns += p->launch_ns[device];
-  ++s->step;
+  return time_ns;
 }
 
-/* Returns the bytes of weights that stay on the device. */
-static uint64_t resident_bytes(const sequence *q, uint32_t mask, uint32_t device) {
-  const clv__problem *p = q->problem;
-  uint64_t bytes = 0;
-  for (uint32_t w = 0; w < p->weight_count; ++w) {
-    bool is_read = false;
+static void describe_sets(budgets *b) {
+  const clv__problem *p = b->problem;
+  b->all = (1u << p->node_count) - 1;
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    b->views |= ((p->flags[n] & CLV__NODE_VIEW) != 0 ? 1u : 0u) << n;
+    for (uint32_t r = p->read_offsets[n]; r < p->read_offsets[n + 1]; ++r) b->readers[p->reads[r]] |= 1u << n;
+  }
+  for (uint32_t set = 1; set <= b->all; ++set) {
     for (uint32_t n = 0; n < p->node_count; ++n) {
-      for (uint32_t k = p->weight_offsets[n]; q->devices[n] == device && k < p->weight_offsets[n + 1]; ++k)
-        is_read = is_read || p->weights[k] == w;
+      for (uint32_t r = p->read_offsets[n]; in(set, n) && r < p->read_offsets[n + 1]; ++r) {
+        uint32_t made = p->producers[p->reads[r]];
+        if (made != CLV__NONE) b->before[set] |= 1u << made & ~set;
+      }
+      for (uint32_t k = p->weight_offsets[n]; in(set, n) && k < p->weight_offsets[n + 1]; ++k)
+        b->weights[set] |= 1u << p->weights[k];
     }
-    if (is_read && !is_streamed(q, mask, w, device)) bytes += rounded(p->weight_bytes[w]);
+    b->inner[set] = inner_bytes(b, set);
+    for (uint32_t d = 0; d < p->device_count; ++d) b->set_ns[set][d] = partition_ns(b, set, d);
+  }
+}
+
+/* ---- One placement: where values are once the nodes of `done` are complete ---- */
+
+static uint32_t home_of(const budgets *b, uint32_t value) {
+  uint32_t made = b->problem->producers[value];
+  return made == CLV__NONE ? 0 : b->problem->spaces[b->devices[made]];
+}
+
+/* Whether the value, which exists, is in the memory space: it is made there, or was copied there for a reader. Copies between the
+ * memories of two devices leave it in host memory too. */
+static bool is_there(const budgets *b, uint32_t value, uint32_t space, uint32_t done) {
+  uint32_t home = home_of(b, value), readers = b->readers[value] & done;
+  if (space == home) return true;
+  return (readers & (space == 0 ? ~b->in_space[home] : b->in_space[space])) != 0;
+}
+
+/* Whether the memory of the device holds the value between the partitions: it is there, and a reader or a copy needs it later. */
+static bool is_held(const budgets *b, uint32_t value, uint32_t space, uint32_t done) {
+  uint32_t made = b->problem->producers[value], later = b->readers[value] & ~done;
+  if ((made != CLV__NONE && !in(done, made)) || !is_there(b, value, space, done)) return false;
+  if ((later & b->in_space[space]) != 0) return true;
+  return space == home_of(b, value) && !is_there(b, value, 0, done) && (later != 0 || b->problem->is_output[value]);
+}
+
+/* The time to copy the value to the memory space, if it is not there. */
+static uint64_t bring_ns(const budgets *b, uint32_t value, uint32_t space, uint32_t done) {
+  if (is_there(b, value, space, done)) return 0;
+  uint64_t out = is_there(b, value, 0, done) ? 0 : clv__out_ns(b->problem, value, home_of(b, value));
+  return out + (space == 0 ? 0 : clv__in_ns(b->problem, value, space));
+}
+
+/* The time of the copies, without weights, into a partition with the nodes of `set`. */
+static uint64_t copies_ns(const budgets *b, uint32_t set, uint32_t space, uint32_t done) {
+  const clv__problem *p = b->problem;
+  uint64_t time_ns = 0;
+  for (uint32_t v = 0; v < p->value_count; ++v) {
+    if ((b->readers[v] & set) != 0 && (p->producers[v] == CLV__NONE || !in(set, p->producers[v])))
+      time_ns += bring_ns(b, v, space, done);
+  }
+  return time_ns;
+}
+
+/* The least time, without streamed weights, of all nodes that are not in `done` and of the copies after it. */
+static uint64_t rest_of(budgets *b, uint32_t done) {
+  const clv__problem *p = b->problem;
+  uint64_t time_ns = 0;
+  if (b->rest_ns[done] != UNKNOWN) return b->rest_ns[done];
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    if (in(done, n)) continue;
+    time_ns += clv__node_ns(p, n, b->devices[n]);
+  }
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    for (uint32_t r = p->read_offsets[n]; !in(done, n) && r < p->read_offsets[n + 1]; ++r) {
+      uint32_t made = p->producers[p->reads[r]];
+      if (made == CLV__NONE || in(done, made) || b->devices[made] != b->devices[n]) continue;
+      time_ns -= clv__saving_ns(p, r, b->devices[n]);
+    }
+  }
+  for (uint32_t d = 0; d < p->device_count; ++d) {
+    if ((b->on[d] & ~done & ~b->views) != 0) time_ns += p->launch_ns[d];
+  }
+  for (uint32_t v = 0; v < p->value_count; ++v) {
+    uint32_t home = home_of(b, v), later = b->readers[v] & ~done;
+    bool is_out = is_there(b, v, 0, done);
+    for (uint32_t s = 1; s < p->space_count; ++s) {
+      if (s != home && !is_there(b, v, s, done) && (later & b->in_space[s]) != 0) time_ns += clv__in_ns(p, v, s);
+    }
+    if (!is_out && ((later & ~b->in_space[home]) != 0 || p->is_output[v])) time_ns += clv__out_ns(p, v, home);
+  }
+  return b->rest_ns[done] = time_ns;
+}
+
+/* ---- One choice of streamed weights ---- */
+
+/* The bytes that are alive in the device's memory while a partition of `set` runs after `done`, without those inside it. */
+static uint64_t alive_bytes(const budgets *b, uint32_t done, uint32_t set, uint32_t device) {
+  const clv__problem *p = b->problem;
+  uint32_t space = p->spaces[device], used = b->weights[set] & b->streamed[device];
+  uint64_t bytes = 0;
+  for (uint32_t v = 0; v < p->value_count; ++v) {
+    bool is_made = p->producers[v] != CLV__NONE && in(set, p->producers[v]);
+    bool is_used = is_made ? leaves(b, v, set) : (b->readers[v] & set) != 0;
+    if (is_used || (is_held(b, v, space, done) && is_held(b, v, space, done | set))) bytes += rounded(p->value_bytes[v]);
+  }
+  for (uint32_t w = 0; w < p->weight_count; ++w) { /* one place per weight and memory, from its first to its last partition */
+    bool was_used = false, is_needed = false;
+    for (uint32_t d = 0; d < p->device_count; ++d) {
+      if (p->spaces[d] != space || !in(b->streamed[d], w)) continue;
+      was_used = was_used || in(b->weights[b->on[d] & done], w);
+      is_needed = is_needed || in(b->weights[b->on[d] & ~(done | set)], w);
+    }
+    if (in(used, w) || (was_used && is_needed)) bytes += rounded(p->weight_bytes[w]);
   }
   return bytes;
 }
 
-/* Returns the need of all devices with limits in the memory space. */
-static uint64_t needed(const simulation *s, const sequence *q, uint32_t mask, uint32_t space) {
-  const clv__problem *p = q->problem;
-  uint64_t total = 0, most = 0;
-  for (uint32_t step = 0; space != 0 && step < s->step; ++step) {
-    uint64_t alive = 0;
-    for (uint32_t v = 0; v < p->value_count; ++v) {
-      const use *u = &s->values[v][space];
-      if (u->is_used && u->first <= step && step <= u->last) alive += rounded(p->value_bytes[v]);
-    }
-    for (uint32_t w = 0; w < p->weight_count; ++w) {
-      const use *u = &s->weights[w][space];
-      if (u->is_used && u->first <= step && step <= u->last) alive += rounded(p->weight_bytes[w]);
-    }
-    most = alive > most ? alive : most;
-  }
-  for (uint32_t d = 0; d < p->device_count; ++d) {
-    uint64_t inner = 0;
-    if (p->spaces[d] != space || p->limits[d].memory_bytes == 0) continue;
-    for (uint32_t i = 0; i < q->count; ++i) {
-      uint64_t bytes = q->on[i] == d ? inner_bytes(p, q->sets[i]) : 0;
-      inner = bytes > inner ? bytes : inner;
-    }
-    total += resident_bytes(q, mask, d) + (inner + 63) / 64 * 64;
-  }
-  return total + most;
+static uint64_t stream_ns(const budgets *b, uint32_t set, uint32_t device) {
+  const clv__problem *p = b->problem;
+  uint64_t time_ns = 0;
+  for (uint32_t left = b->weights[set] & b->streamed[device]; left != 0; left &= left - 1)
+    time_ns += p->weight_in_ns[(size_t)__builtin_ctz(left) * p->space_count + p->spaces[device]];
+  return time_ns;
 }
 
-static void try_mask(sequence *q, uint32_t mask) {
-  const clv__problem *p = q->problem;
-  simulation s = {0};
-  for (uint32_t v = 0; v < p->value_count; ++v) s.is_there[v][0] = p->producers[v] == CLV__NONE;
-  for (uint32_t i = 0; i < q->count; ++i) run_partition(&s, q, i, mask);
-  for (uint32_t v = 0; v < p->value_count; ++v) {
-    if (p->is_output[v]) bring(&s, p, v, 0);
-  }
-  if (s.time_ns >= q->least) return;
-  for (uint32_t d = 0; d < p->device_count; ++d) {
-    if (p->limits[d].memory_bytes > 0 && needed(&s, q, mask, p->spaces[d]) > p->limits[d].memory_bytes) return;
-  }
-  q->least = s.time_ns;
+/* The bytes that the device's memory needs, which it may share. */
+static uint64_t need_of(const budgets *b, const label *l, uint32_t device) {
+  const clv__problem *p = b->problem;
+  uint32_t space = p->spaces[device];
+  uint64_t bytes = b->resident[space] + (space == 0 ? 0 : l->alive[space]);
+  for (uint32_t d = 0; d < p->device_count; ++d)
+    bytes += p->spaces[d] == space && p->limits[d].memory_bytes > 0 ? l->inner[d] : 0;
+  return bytes;
 }
 
-static bool can_follow(const clv__problem *p, uint32_t done, uint32_t set) {
+static bool fits(const budgets *b, const label *l) {
+  for (uint32_t d = 0; d < b->problem->device_count; ++d) {
+    uint64_t limit = b->problem->limits[d].memory_bytes;
+    if (limit > 0 && need_of(b, l, d) > limit) return false;
+  }
+  return true;
+}
+
+static label run_partition(const budgets *b, const label *from, uint32_t done, uint32_t set, uint32_t device) {
+  uint32_t space = b->problem->spaces[device];
+  label to = *from;
+  to.time_ns += b->set_ns[set][device] + copies_ns(b, set, space, done) + stream_ns(b, set, device);
+  to.inner[device] = larger(to.inner[device], b->inner[set]);
+  if (space != 0) to.alive[space] = larger(to.alive[space], alive_bytes(b, done, set, device));
+  return to;
+}
+
+/* ---- The best sequence of partitions ---- */
+
+static bool dominates(const label *a, const label *b) {
+  bool is_less = a->time_ns <= b->time_ns;
+  for (uint32_t d = 0; d < MOST_DEVICES; ++d) is_less = is_less && a->inner[d] <= b->inner[d];
+  for (uint32_t s = 0; s < MOST_SPACES; ++s) is_less = is_less && a->alive[s] <= b->alive[s];
+  return is_less;
+}
+
+static void add_label(label_list *list, const label *fresh) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < list->count; ++i) {
+    if (dominates(&list->items[i], fresh)) return;
+  }
+  for (uint32_t i = 0; i < list->count; ++i) {
+    if (!dominates(fresh, &list->items[i])) list->items[kept++] = list->items[i];
+  }
+  if (kept == list->capacity) {
+    list->capacity = 2 * list->capacity + 4;
+    list->items = realloc(list->items, list->capacity * sizeof *list->items);
+    if (list->items == NULL) abort();
+  }
+  list->items[kept++] = *fresh;
+  list->count = kept;
+}
+
+/* Runs a partition of `set` after every way to complete `done`. */
+static void follow(budgets *b, uint32_t done, uint32_t set, uint32_t device) {
+  label zero = {0}, step = run_partition(b, &zero, done, set, device);
+  uint64_t rest = rest_of(b, done | set);
+  for (uint32_t d = 0; d < b->problem->device_count; ++d) rest += stream_ns(b, b->on[d] & ~(done | set), d);
+  for (uint32_t i = 0; i < b->labels[done].count; ++i) {
+    label next = b->labels[done].items[i];
+    next.time_ns += step.time_ns;
+    if (next.time_ns + rest >= b->least) continue;
+    for (uint32_t d = 0; d < MOST_DEVICES; ++d) next.inner[d] = larger(next.inner[d], step.inner[d]);
+    for (uint32_t s = 0; s < MOST_SPACES; ++s) next.alive[s] = larger(next.alive[s], step.alive[s]);
+    if (!fits(b, &next)) continue;
+    if ((done | set) == b->all)
+      b->least = next.time_ns + rest;
+    else
+      add_label(&b->labels[done | set], &next);
+  }
+}
+
+static void try_sequences(budgets *b) {
+  label start = {0};
+  for (uint32_t done = 0; done < b->all; ++done) b->labels[done].count = 0;
+  if (!fits(b, &start)) return;
+  add_label(&b->labels[0], &start);
+  for (uint32_t done = 0; done < b->all; ++done) {
+    if (b->labels[done].count == 0) continue;
+    for (uint32_t d = 0; d < b->problem->device_count; ++d) {
+      uint32_t left = b->on[d] & ~done;
+      for (uint32_t set = left; set != 0; set = (set - 1) & left) {
+        if ((b->before[set] & ~done) == 0) follow(b, done, set, d);
+      }
+    }
+  }
+}
+
+/* ---- All choices ---- */
+
+/* A label that no sequence of partitions can be better than: each node needs memory for what it reads, writes and streams. */
+static bool may_fit(const budgets *b) {
+  const clv__problem *p = b->problem;
   for (uint32_t n = 0; n < p->node_count; ++n) {
-    for (uint32_t r = p->read_offsets[n]; (set >> n & 1u) != 0 && r < p->read_offsets[n + 1]; ++r) {
-      uint32_t made = p->producers[p->reads[r]];
-      if (made != CLV__NONE && ((done | set) >> made & 1u) == 0) return false;
-    }
+    uint32_t device = b->devices[n], space = p->spaces[device];
+    uint64_t bytes = b->resident[space];
+    for (uint32_t v = 0; space != 0 && v < p->value_count; ++v)
+      bytes += p->producers[v] == n || in(b->readers[v], n) ? rounded(p->value_bytes[v]) : 0;
+    for (uint32_t left = b->weights[1u << n] & b->streamed[device]; left != 0; left &= left - 1)
+      bytes += rounded(p->weight_bytes[__builtin_ctz(left)]);
+    if (p->limits[device].memory_bytes > 0 && bytes > p->limits[device].memory_bytes) return false;
   }
   return true;
 }
 
-static void try_sequences(sequence *q, uint32_t done) {
-  const clv__problem *p = q->problem;
-  if (done == (1u << p->node_count) - 1) {
-    for (uint32_t mask = 0; mask < 1u << q->bits; ++mask) try_mask(q, mask);
+/* Decides weight after weight: resident or streamed, in any combination. `time_ns`: one copy of each that is streamed. */
+static void try_streams(budgets *b, uint32_t device, uint32_t weight, uint64_t time_ns) {
+  const clv__problem *p = b->problem;
+  if (rest_of(b, 0) + time_ns >= b->least || !may_fit(b)) return;
+  while (device < p->device_count && !in(b->read[device], weight)) {
+    if (++weight < p->weight_count) continue;
+    weight = 0;
+    ++device;
+  }
+  if (device == p->device_count) {
+    try_sequences(b);
     return;
   }
-  for (uint32_t d = 0; d < p->device_count; ++d) {
-    uint32_t left = 0;
-    for (uint32_t n = 0; n < p->node_count; ++n) left |= (q->devices[n] == d && (done >> n & 1u) == 0 ? 1u : 0u) << n;
-    for (uint32_t set = left; set != 0; set = (set - 1) & left) {
-      if (!can_follow(p, done, set)) continue;
-      q->sets[q->count] = set;
-      q->on[q->count++] = d;
-      try_sequences(q, done | set);
-      --q->count;
-    }
+  uint32_t space = p->spaces[device];
+  uint64_t bytes = p->limits[device].memory_bytes > 0 ? rounded(p->weight_bytes[weight]) : 0;
+  b->read[device] &= ~(1u << weight);
+  b->resident[space] += bytes;
+  try_streams(b, device, weight, time_ns);
+  b->resident[space] -= bytes;
+  if (bytes > 0 && space != 0 && clv__can_stream(p, weight, device)) {
+    b->streamed[device] |= 1u << weight;
+    try_streams(b, device, weight, time_ns + p->weight_in_ns[(size_t)weight * p->space_count + space]);
+    b->streamed[device] &= ~(1u << weight);
+  }
+  b->read[device] |= 1u << weight;
+}
+
+static void place(budgets *b, uint32_t second) {
+  const clv__problem *p = b->problem;
+  memset(b->on, 0, sizeof b->on);
+  memset(b->in_space, 0, sizeof b->in_space);
+  memset(b->rest_ns, 0xff, sizeof b->rest_ns); /* UNKNOWN */
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    b->devices[n] = in(second, n);
+    b->on[b->devices[n]] |= 1u << n;
+    b->in_space[p->spaces[b->devices[n]]] |= 1u << n;
+  }
+  for (uint32_t d = 0; d < p->device_count; ++d) b->read[d] = b->weights[b->on[d]];
+}
+
+typedef struct choice {
+  uint64_t least_ns;
+  uint32_t second; /* the nodes on the second device */
+} choice;
+
+static int compare_choices(const void *a, const void *b) {
+  const choice *x = a, *y = b;
+  return x->least_ns != y->least_ns ? (x->least_ns < y->least_ns ? -1 : 1) : (x->second > y->second) - (x->second < y->second);
+}
+
+static void try_placements(budgets *b) {
+  choice choices[MOST_SETS];
+  uint32_t count = 0;
+  for (uint32_t second = 0; second <= b->all; ++second) {
+    if (b->set_ns[b->all & ~second][0] == UNKNOWN || b->set_ns[second][1] == UNKNOWN) continue;
+    place(b, second);
+    choices[count++] = (choice){rest_of(b, 0), second};
+  }
+  qsort(choices, count, sizeof *choices, compare_choices);
+  for (uint32_t i = 0; i < count && choices[i].least_ns < b->least; ++i) {
+    place(b, choices[i].second);
+    try_streams(b, 0, 0, 0);
   }
 }
 
-static void try_placements(sequence *q, uint32_t node) {
-  const clv__problem *p = q->problem;
-  if (node == p->node_count) {
-    if (test_placement_ns(p, q->devices) < q->least) try_sequences(q, 0);
-    return;
-  }
-  for (uint32_t d = 0; d < p->device_count; ++d) {
-    if ((clv__node_devices(p, node) >> d & 1u) == 0) continue;
-    q->devices[node] = d;
-    try_placements(q, node + 1);
-  }
+static budgets *budgets_create(const clv__problem *problem) {
+  bool is_small = problem->node_count <= MOST_NODES && problem->value_count <= MOST_VALUES &&
+                  problem->weight_count <= MOST_WEIGHTS && problem->device_count == MOST_DEVICES &&
+                  problem->space_count <= MOST_SPACES;
+  budgets *b = calloc(1, sizeof *b);
+  if (b == NULL || !is_small) abort();
+  b->problem = problem;
+  b->least = UINT64_MAX;
+  describe_sets(b);
+  return b;
 }
 
-bool test_brute_budgets(const clv__problem *problem, uint64_t *least_ns) {
-  sequence q = {.problem = problem, .least = UINT64_MAX};
-  if (problem->node_count > MOST_NODES || problem->value_count > MOST_VALUES || problem->weight_count > MOST_WEIGHTS)
-    return false;
-  for (uint32_t w = 0; w < problem->weight_count; ++w) {
-    for (uint32_t d = 0; d < problem->device_count; ++d) {
-      if (problem->spaces[d] == 0 || problem->limits[d].memory_bytes == 0 || !clv__can_stream(problem, w, d)) continue;
-      if (q.bits == MOST_BITS) return false;
-      q.bit_weight[q.bits] = w;
-      q.bit_device[q.bits++] = d;
+static void budgets_destroy(budgets *b) {
+  for (uint32_t set = 0; set < MOST_SETS; ++set) free(b->labels[set].items);
+  free(b);
+}
+
+uint64_t test_brute_budgets(const clv__problem *problem) {
+  budgets *b = budgets_create(problem);
+  try_placements(b);
+  uint64_t least = b->least;
+  budgets_destroy(b);
+  return least;
+}
+
+uint64_t test_run_budgets(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, uint64_t *needs) {
+  budgets *b = budgets_create(problem);
+  label at = {0};
+  uint32_t second = 0, done = 0;
+  for (uint32_t n = 0; n < problem->node_count; ++n) second |= (cut->devices[cut->partition_of[n]] == 1 ? 1u : 0u) << n;
+  place(b, second);
+  for (uint32_t d = 0; d < problem->device_count; ++d) {
+    for (uint32_t w = 0; w < problem->weight_count; ++w) {
+      bool is_streamed = problem->spaces[d] != 0 && streamed != NULL && in(streamed[w], d);
+      b->streamed[d] |= (is_streamed ? 1u : 0u) << w;
+      if (!is_streamed && in(b->read[d], w) && problem->limits[d].memory_bytes > 0)
+        b->resident[problem->spaces[d]] += rounded(problem->weight_bytes[w]);
     }
   }
-  try_placements(&q, 0);
-  *least_ns = q.least;
-  return true;
+  for (uint32_t p = 0; p < cut->count; ++p) {
+    uint32_t set = 0;
+    for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) set |= 1u << cut->nodes[i];
+    at = run_partition(b, &at, done, set, cut->devices[p]);
+    done |= set;
+  }
+  uint64_t time_ns = at.time_ns + rest_of(b, done); /* the copies of outputs */
+  for (uint32_t d = 0; d < problem->device_count; ++d) needs[d] = need_of(b, &at, d);
+  budgets_destroy(b);
+  return time_ns;
 }

@@ -240,6 +240,16 @@ static void draw_limits(draft *d) {
   problem->limits = limits;
 }
 
+/* A device may take some weights only as constants. */
+static void draw_streams(draft *d) {
+  if (!has(d, TEST_MEMORY) || chance(d, 50)) return;
+  uint16_t *streams = array(d, d->problem->weight_count, sizeof *streams);
+  for (uint32_t w = 0; w < d->problem->weight_count; ++w) {
+    for (uint32_t i = 0; i < d->problem->device_count; ++i) streams[w] |= (uint16_t)(chance(d, 80) << i);
+  }
+  d->problem->streams = streams;
+}
+
 /* ---- Times ---- */
 
 /* A random time up to `scale`. `style` 0 to 2 give equal times, many zeros, and few distinct times (ties). */
@@ -372,6 +382,7 @@ clv__problem *test_problem_make(uint64_t seed, const test_problem_options *optio
   draw_savings(&d);
   draw_weights(&d);
   draw_limits(&d);
+  draw_streams(&d);
   return d.problem;
 }
 
