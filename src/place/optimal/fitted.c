@@ -43,6 +43,7 @@ static bool shed(const clv__problem *problem, uint32_t *devices) {
 
 /* Fits the placement in o->scratch. If it does not fit, tries again without its largest node, and so on. */
 static clv_status try_from(clv__optimal *o, clv__fitted *best) {
+  uint32_t most = clv__optimal_times(o, FITTED_EFFORT, 24, MOST_SHED);
   for (uint32_t moves = 0;; ++moves) {
     clv__fitted fresh;
     CLV__TRY(clv__optimal_stream(o, o->scratch, &o->arena, &fresh.placing, &fresh.score));
@@ -51,7 +52,7 @@ static clv_status try_from(clv__optimal *o, clv__fitted *best) {
       if (fresh.devices == NULL) return clv__error_memory(o->error, o->problem->node_count * sizeof *o->scratch);
       *best = fresh;
     }
-    if (fresh.score.excess_bytes == 0 || moves == MOST_SHED || !shed(o->problem, o->scratch)) return CLV_OK;
+    if (fresh.score.excess_bytes == 0 || moves == most || !shed(o->problem, o->scratch)) return CLV_OK;
   }
 }
 

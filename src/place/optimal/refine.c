@@ -89,11 +89,14 @@ static clv_status try_join(refining *r, uint32_t a, uint32_t b, bool whole, bool
   return try_groups(r, better);
 }
 
+/* Joins whole groups, then moves single nodes to other groups, the nearest in the list first. */
 static clv_status try_joins(refining *r, bool *better) {
+  uint32_t nodes = r->o->problem->node_count;
   for (uint32_t whole = 2; whole-- > 0;) {
-    for (uint32_t a = 0; a < r->o->problem->node_count; ++a) {
-      for (uint32_t b = 0; b < r->o->problem->node_count && r->o->evaluator.spent < r->limit; ++b) {
-        CLV__TRY(try_join(r, a, b, whole == 1, better));
+    for (uint32_t apart = 1; apart < nodes; ++apart) {
+      for (uint32_t a = 0; a + apart < nodes && r->o->evaluator.spent < r->limit; ++a) {
+        CLV__TRY(try_join(r, a, a + apart, whole == 1, better));
+        if (whole == 0) CLV__TRY(try_join(r, a + apart, a, false, better)); /* whole groups join either way */
       }
     }
   }
@@ -105,8 +108,8 @@ clv_status clv__optimal_refine(clv__optimal *o, clv__fitted *best) {
   refining r = {.o = o, .best = best, .trial = o->scratch, .limit = o->evaluator.spent + REFINE_EFFORT};
   while (better && o->evaluator.spent < r.limit) {
     better = false;
-    CLV__TRY(try_moves(&r, &better));
     CLV__TRY(try_joins(&r, &better));
+    CLV__TRY(try_moves(&r, &better));
   }
   return CLV_OK;
 }
