@@ -43,10 +43,15 @@ static clv_status evaluate(streamer *s, const clv__placing *placing, clv__score 
   return status;
 }
 
+/* Whether the device fits, and those that share its memory. */
 static bool fits(const streamer *s) {
   const clv__problem *problem = s->o->problem;
-  uint32_t device = s->stream.device;
-  return clv__memory_needed(problem, &s->o->evaluator.memory, NULL, device) <= problem->limits[device].memory_bytes;
+  for (uint32_t d = 0; d < problem->device_count; ++d) {
+    uint64_t limit = problem->limits[d].memory_bytes;
+    if (limit == 0 || problem->spaces[d] != problem->spaces[s->stream.device]) continue;
+    if (clv__memory_needed(problem, &s->o->evaluator.memory, NULL, d) > limit) return false;
+  }
+  return true;
 }
 
 /* Tries a way. Keeps it if it is the best so far. */
