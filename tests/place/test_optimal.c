@@ -289,38 +289,44 @@ static void test_memory_is_kept(void **state) {
   assert_true(refused < count / 2);
 }
 
-/* Every node has a weight of 1,000 bytes, and device 0 has room for a third of them. Streaming a weight costs 100 ns; otherwise
- * its node runs on the slow host. Streaming pays only if the host is very slow. */
+/* Makes a chain of 30 nodes of 100 ns on device 0 and `slow_ns` on the host. Every node has a weight of 1,000 bytes, and device 0
+ * has room for a third of them. Streaming a weight costs 100 ns. */
+static clv__problem *make_weights(uint64_t slow_ns, uint64_t **weight_bytes, clv__arena *arena) {
+  clv__problem *problem = make_chain(30, 100, 50, slow_ns, arena);
+  uint32_t *offsets = clv__arena_allocate_zero(arena, 31, sizeof *offsets);
+  uint32_t *weights = clv__arena_allocate_zero(arena, 30, sizeof *weights);
+  uint32_t *homes = clv__arena_allocate_zero(arena, 30, sizeof *homes);
+  uint64_t *bytes = *weight_bytes = clv__arena_allocate_zero(arena, 30, sizeof *bytes);
+  uint64_t *in_ns = clv__arena_allocate_zero(arena, 60, sizeof *in_ns);
+  clv__limits *limits = clv__arena_allocate_zero(arena, 2, sizeof *limits);
+  for (uint32_t n = 0; n < 30; ++n) {
+    offsets[n + 1] = n + 1;
+    weights[n] = n;
+    homes[n] = CLV__NONE;
+    bytes[n] = 1000;
+    in_ns[2 * n + 1] = 100;
+  }
+  limits[0].memory_bytes = 10000;
+  problem->weight_count = 30;
+  problem->weight_offsets = offsets;
+  problem->weights = weights;
+  problem->weight_homes = homes;
+  problem->weight_bytes = bytes;
+  problem->weight_in_ns = in_ns;
+  problem->value_bytes = clv__arena_allocate_zero(arena, problem->value_count, sizeof *problem->value_bytes);
+  problem->limits = limits;
+  return problem;
+}
+
+/* Weights are streamed, or their nodes run on the slow host. Streaming pays only if the host is very slow. */
 static void test_weights_are_streamed(void **state) {
   (void)state;
   const uint64_t slow[] = {1010, 50000};
   for (uint32_t pays = 0; pays < 2; ++pays) {
     clv__arena arena;
+    uint64_t *weight_bytes;
     clv__arena_init(&arena, clv__allocator_default());
-    clv__problem *problem = make_chain(30, 100, 50, slow[pays], &arena);
-    uint32_t *offsets = clv__arena_allocate_zero(&arena, 31, sizeof *offsets);
-    uint32_t *weights = clv__arena_allocate_zero(&arena, 30, sizeof *weights);
-    uint32_t *homes = clv__arena_allocate_zero(&arena, 30, sizeof *homes);
-    uint64_t *bytes = clv__arena_allocate_zero(&arena, 30, sizeof *bytes);
-    uint64_t *in_ns = clv__arena_allocate_zero(&arena, 60, sizeof *in_ns);
-    uint64_t *value_bytes = clv__arena_allocate_zero(&arena, problem->value_count, sizeof *value_bytes);
-    clv__limits *limits = clv__arena_allocate_zero(&arena, 2, sizeof *limits);
-    for (uint32_t n = 0; n < 30; ++n) {
-      offsets[n + 1] = n + 1;
-      weights[n] = n;
-      homes[n] = CLV__NONE;
-      bytes[n] = 1000;
-      in_ns[2 * n + 1] = 100;
-    }
-    limits[0].memory_bytes = 10000;
-    problem->weight_count = 30;
-    problem->weight_offsets = offsets;
-    problem->weights = weights;
-    problem->weight_homes = homes;
-    problem->weight_bytes = bytes;
-    problem->weight_in_ns = in_ns;
-    problem->value_bytes = value_bytes;
-    problem->limits = limits;
+    clv__problem *problem = make_weights(slow[pays], &weight_bytes, &arena);
     clv__candidate c = place(problem, CLV__LATENCY, &arena);
     uint64_t excess;
     assert_ok(excess_of(problem, &c, &excess), error);
@@ -335,7 +341,7 @@ static void test_weights_are_streamed(void **state) {
     if (!pays) { /* only the fast device supports the nodes, and its memory is too small: planning refuses it */
       uint16_t *supports = clv__arena_allocate(&arena, 30 * sizeof *supports);
       for (uint32_t n = 0; n < 30; ++n) supports[n] = 1;
-      limits[0].memory_bytes = 900;
+      problem->limits = (const clv__limits[2]){{.memory_bytes = 900}};
       problem->supports = supports;
       for (uint32_t n = 0; n < 30; ++n) ((uint64_t *)(uintptr_t)problem->node_ns)[2 * n + 1] = CLV__NO_TIME;
       clv__place_input input = {.problem = problem, .split = CLV__SPLIT_CONVEX};
@@ -368,6 +374,27 @@ static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__are
          (unsigned long long)launch_ns, c.cut.count, (unsigned long long)c.price.serial_ns, other.cut.count,
          (unsigned long long)other.price.serial_ns, (unsigned long long)(100 * 3000 + launch_ns / 10));
   return c;
+}
+
+/* Three nodes have weights that alone are larger than the memory, although these nodes gain most from the device for their bytes.
+ * Only they run on the host. */
+static void test_large_nodes_are_shed(void **state) {
+  (void)state;
+  clv__arena arena;
+  uint64_t *weight_bytes, excess;
+  clv__arena_init(&arena, clv__allocator_default());
+  clv__problem *problem = make_weights(50000, &weight_bytes, &arena);
+  for (uint32_t n = 0; n < 30; ++n) weight_bytes[n] = 3000;
+  for (uint32_t i = 0; i < 3; ++i) {
+    static const uint32_t large[] = {5, 6, 20};
+    weight_bytes[large[i]] = 10001;
+    ((uint64_t *)(uintptr_t)problem->node_ns)[2 * large[i] + 1] = 400000;
+  }
+  clv__candidate c = place(problem, CLV__LATENCY, &arena);
+  assert_ok(excess_of(problem, &c, &excess), error);
+  assert_int_equal(excess, 0);
+  for (uint32_t n = 0; n < 30; ++n) assert_int_equal(c.placing.devices[n], n == 5 || n == 6 || n == 20);
+  clv__arena_finish(&arena);
 }
 
 static void test_boundaries_that_do_not_pay(void **state) {
@@ -453,6 +480,7 @@ int main(void) {
       cmocka_unit_test(test_repricing_keeps_single_devices),
       cmocka_unit_test(test_memory_is_kept),
       cmocka_unit_test(test_weights_are_streamed),
+      cmocka_unit_test(test_large_nodes_are_shed),
       cmocka_unit_test(test_boundaries_that_do_not_pay),
       cmocka_unit_test(test_larger_problems),
       cmocka_unit_test(test_allocations_fail),
