@@ -312,7 +312,7 @@ static void run_call(const clv__cpu_call *call) {
   if (call->is_row)
     call->function.row((const clv__row *)(const void *)call->arguments);
   else
-    (void)call->function.run(call, NULL);
+    (void)call->function.run(call, NULL, NULL);
 }
 
 static void run_raw(void *cookie) {
