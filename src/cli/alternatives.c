@@ -34,12 +34,13 @@ static clv_status find_what_if(cli_invocation *cli, const cli_job *job, cli_alte
   if (supposes == NULL || a->what_if == NULL) return clv__error_memory(error, given->count * sizeof *supposes);
   CLV__TRY(parse_supposes(cli, given, supposes, error));
   for (uint32_t i = 0; i < given->count; ++i) {
-    clv_status status = clv__plan_what_if(job->plan, &job->options, &supposes[i], 1, &a->what_if[a->what_if_count++], error);
+    clv_status status =
+        clv__plan_what_if(job->plan, &job->options, &supposes[i], 1, &a->arena, &a->what_if[a->what_if_count++], error);
     if (status != CLV_OK) return cli_suggest(cli, job, OPTION_WHAT_IF, &supposes[i], 1, error);
   }
   if (given->count == 1) return CLV_OK;
   clv__what_if *together = &a->what_if[a->what_if_count++];
-  CLV__TRY(clv__plan_what_if(job->plan, &job->options, supposes, given->count, together, error));
+  CLV__TRY(clv__plan_what_if(job->plan, &job->options, supposes, given->count, &a->arena, together, error));
   together->op = "all together";
   together->device = CLV__NO_ID;
   return CLV_OK;
@@ -96,6 +97,10 @@ static json_t *what_if_json(const cli_job *job, const clv__what_if *row) {
   json_object_set_new(object, "device",
                       row->device == CLV__NO_ID ? json_null() : cli_json_text(job->devices->items[row->device].name));
   json_object_set_new(object, "nodes", json_integer(row->nodes));
+  if (row->refusal != NULL) {
+    json_object_set_new(object, "refused", cli_json_text(row->refusal));
+    return object;
+  }
   json_object_set_new(object, "partitions", json_integer(row->partitions));
   json_object_set_new(object, "predicted_ms", milliseconds((double)row->predicted_ns));
   json_object_set_new(object, "saved_ms", milliseconds((double)row->saved_ns));

@@ -77,10 +77,6 @@ clv_status clv__place_propagate(const clv__place_input *input, clv__arena *arena
 clv_status clv__place_propagate_graph(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_ready(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
-/* Places everything on `device`. Returns CLV_NOT_SUPPORTED unless the device supports every node. --compare and `optimal` use it
- * as the baseline. */
-clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,
-                             clv_error *error);
 
 /* A placement, cut into partitions, with the copies between memories and the predicted cost. */
 typedef struct clv__candidate {

@@ -3,20 +3,22 @@
 
 #include <string.h>
 
-static void fill(const clv_plan *plan, const clv__cut *cut, const clv__copies *copies, const clv__price *price,
-                 clv__comparison *row) {
-  const clv__problem *problem = plan->problem;
-  row->partitions = cut->count;
-  for (uint32_t i = 0; i < copies->count; ++i) {
-    const clv__copy *copy = &copies->items[i];
-    if (copy->is_weight || copy->before == cut->count || problem->producers[copy->value] == CLV__NONE) continue;
+#include "plan/make.h"
+
+/* Fills a row with the figures of `other`; `plan` gives the bound. */
+static void fill(const clv_plan *plan, const clv_plan *other, clv__comparison *row) {
+  const clv__problem *problem = other->problem;
+  row->partitions = other->cut.count;
+  for (uint32_t i = 0; i < other->copies.count; ++i) {
+    const clv__copy *copy = &other->copies.items[i];
+    if (copy->is_weight || copy->before == other->cut.count || problem->producers[copy->value] == CLV__NONE) continue;
     ++row->transfers;
     row->transfer_bytes += problem->value_bytes[copy->value];
   }
-  row->serial_ns = price->serial_ns;
-  row->overlapped_ns = price->overlapped_ns;
-  row->throughput_ns = price->throughput_ns;
-  row->predicted_ns = clv__price_of(price, plan->objective);
+  row->serial_ns = other->price.serial_ns;
+  row->overlapped_ns = other->price.overlapped_ns;
+  row->throughput_ns = other->price.throughput_ns;
+  row->predicted_ns = other->predicted_ns;
   uint64_t bound = plan->lower_bound_ns;
   row->gap = bound > 0 ? ((double)row->predicted_ns - (double)bound) / (double)bound : row->predicted_ns == 0 ? 0 : -1;
 }
@@ -28,29 +30,15 @@ static clv_status refuse(clv__arena *arena, clv__comparison *row, clv_status sta
   return row->refusal == NULL ? clv__error_memory(error, strlen(why->message)) : CLV_OK;
 }
 
-static clv_status compare_one(const clv_plan *plan, const clv__strategy *strategy, uint32_t device, clv__arena *arena,
+static clv_status compare_one(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv__arena *arena,
                               clv__comparison *row, clv_error *error) {
-  clv__place_input input = {.problem = plan->problem,
-                            .objective = plan->objective,
-                            .split = strategy != NULL ? strategy->split : CLV__SPLIT_CONVEX,
-                            .claims = plan->claims};
-  clv__candidate candidate = {0};
+  clv_plan *other;
   clv_error why = {0};
-  clv__arena work;
-  clv__arena_init(&work, arena->allocator);
-  clv_status status;
-  if (strategy != NULL) {
-    status = clv__place_candidate(&input, strategy->place, &work, &candidate, &why);
-  } else {
-    status = clv__place_single(&input, device, &work, &candidate.placing, &why);
-    if (status == CLV_OK) status = clv__place_price(&input, &work, &candidate, &why);
-  }
-  if (status == CLV_OK)
-    fill(plan, &candidate.cut, &candidate.copies, &candidate.price, row);
-  else
-    status = refuse(arena, row, status, &why, error);
-  clv__arena_finish(&work);
-  return status;
+  clv_status status = clv__plan_with_strategy(plan, strategy, only, &other, &why);
+  if (status != CLV_OK) return refuse(arena, row, status, &why, error);
+  fill(plan, other, row);
+  clv_plan_destroy(other);
+  return CLV_OK;
 }
 
 clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **out, uint32_t *out_count,
@@ -62,15 +50,15 @@ clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__compa
   for (uint32_t i = 0; i < count; ++i) {
     rows[i].name = clv__strategies[i]->name;
     rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
-    if (rows[i].is_plan) /* use the plan itself, which may have been changed to fit into memory */
-      fill(plan, &plan->cut, &plan->copies, &plan->price, &rows[i]);
+    if (rows[i].is_plan) /* its file may have been edited, or devices may have been removed */
+      fill(plan, plan, &rows[i]);
     else
-      CLV__TRY(compare_one(plan, clv__strategies[i], 0, arena, &rows[i], error));
+      CLV__TRY(compare_one(plan, clv__strategies[i], CLV__NONE, arena, &rows[i], error));
   }
   for (uint32_t d = 0; d < plan->devices->count; ++d, ++count) {
     rows[count].name = plan->devices->items[d].name;
     rows[count].is_single = true;
-    CLV__TRY(compare_one(plan, NULL, d, arena, &rows[count], error));
+    CLV__TRY(compare_one(plan, &clv__strategy_contiguous, d, arena, &rows[count], error));
   }
   *out = rows;
   *out_count = count;

@@ -18,23 +18,23 @@ typedef struct clv__comparison {
   double gap;            /* (predicted time - the plan's lower bound) / bound; negative if it is unknown */
 } clv__comparison;
 
-/* Places and cuts the plan's problem under the same prices with every strategy, in the order of clv__strategies, and then on
- * every single device. Rows and texts live in `arena`. A row's placement may exceed a device's memory if its strategy does not
- * respect memory limits. */
+/* Makes the plan again under the same prices, choices and limits with every strategy, in the order of clv__strategies, and then
+ * on every single device. Rows and texts live in `arena`. */
 clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **rows, uint32_t *count, clv_error *error);
 
 typedef struct clv__what_if {
   const char *op;         /* the operator's name, as the user would write it */
   uint32_t device, nodes; /* `nodes`: how many nodes of this operator the device does not run now */
+  const char *refusal;    /* NULL; or why there would be no plan: then the figures below are 0 */
   uint32_t partitions;
   uint64_t predicted_ns;
   int64_t saved_ns; /* reduction of the plan's time */
 } clv__what_if;
 
 /* Makes the plan again with its original `options`, supposing that devices support all operators of `supposes`. `row` gets the
- * first operator of `supposes`. */
+ * first operator of `supposes`; a refusal lives in `arena`. */
 clv_status clv__plan_what_if(const clv_plan *plan, const clv_plan_options *options, const clv_assignment *supposes,
-                             uint32_t count, clv__what_if *row, clv_error *error);
+                             uint32_t count, clv__arena *arena, clv__what_if *row, clv_error *error);
 /* Tries each operator that some device rejects, one at a time. Rows are sorted by the time saved, the most first. */
 clv_status clv__plan_what_if_all(const clv_plan *plan, const clv_plan_options *options, clv__arena *arena, clv__what_if **rows,
                                  uint32_t *count, clv_error *error);

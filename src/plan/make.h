@@ -36,6 +36,12 @@ clv_status clv__plan_without_devices(const clv_plan *plan, uint32_t lost, const 
  * the other partitions. The original plan (plan->origin) must outlive the new one; `plan` need not. */
 clv_status clv__plan_with_halves(const clv_plan *plan, uint32_t partition, const char *reason, clv_plan **out, clv_error *error);
 
+/* Makes the same plan with another strategy (with_strategy.c), and, unless `only` is CLV__NONE, with all nodes on that device.
+ * The original plan (plan->origin) must outlive the new one. CLV_NOT_SUPPORTED: there is no such plan within the memory limits,
+ * or the device does not run every node. */
+clv_status clv__plan_with_strategy(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv_plan **out,
+                                   clv_error *error);
+
 /* How a placing is cut into partitions: sets its cut, which lives in the arena. */
 typedef struct clv__cutter {
   clv_status (*cut)(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error);

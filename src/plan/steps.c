@@ -135,7 +135,10 @@ clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error) {
   clv__release(allocator, w.maker);
   if (status != CLV_OK) return status;
   CLV__TRY(clv__price_cut(problem, &plan->cut, &plan->copies, &plan->arena, &plan->price, error));
-  CLV__TRY(clv__bound(problem, allocator, &plan->bounds, error));
+  if (plan->origin != NULL && plan->gone == plan->origin->gone)
+    plan->bounds = plan->origin->bounds; /* of the same problem */
+  else
+    CLV__TRY(clv__bound(problem, allocator, &plan->bounds, error));
   CLV__TRY(clv__plan_memory_need(plan, error));
   plan->predicted_ns = clv__price_of(&plan->price, plan->objective);
   plan->lower_bound_ns = clv__bound_of(&plan->bounds, plan->objective);

@@ -9,14 +9,20 @@ static const char *op_of(const clv__node *node) {
 }
 
 static clv_status price(const clv_plan *plan, const clv_plan_options *options, const clv_assignment *supposes, uint32_t count,
-                        clv__what_if *row, clv_error *error) {
+                        clv__arena *arena, clv__what_if *row, clv_error *error) {
   clv_plan_options with = *options;
   clv_plan *other;
+  clv_error why = {0};
   with.supposes = supposes;
   with.suppose_count = count;
   with.record_passes = false;
   with.name_others = false;
-  CLV__TRY(clv_plan_make(plan->graph, plan->devices, &with, &other, error));
+  clv_status status = clv_plan_make(plan->graph, plan->devices, &with, &other, &why);
+  if (status == CLV_NOT_SUPPORTED) { /* a strategy that then overfills a device */
+    row->refusal = clv__arena_string(arena, why.message, strlen(why.message));
+    return row->refusal == NULL ? clv__error_memory(error, strlen(why.message)) : CLV_OK;
+  }
+  if (status != CLV_OK) return clv__error_set(error, status, "%s", why.message);
   row->partitions = other->partition_count;
   row->predicted_ns = other->predicted_ns;
   row->saved_ns = (int64_t)plan->predicted_ns - (int64_t)other->predicted_ns;
@@ -34,9 +40,9 @@ static uint32_t count_refused(const clv_plan *plan, const char *pattern, uint32_
 }
 
 clv_status clv__plan_what_if(const clv_plan *plan, const clv_plan_options *options, const clv_assignment *supposes,
-                             uint32_t count, clv__what_if *row, clv_error *error) {
+                             uint32_t count, clv__arena *arena, clv__what_if *row, clv_error *error) {
   *row = (clv__what_if){.op = count > 0 ? supposes[0].pattern : "", .device = CLV__NO_ID};
-  CLV__TRY(price(plan, options, supposes, count, row, error));
+  CLV__TRY(price(plan, options, supposes, count, arena, row, error));
   if (count > 0) row->device = clv__devices_find(plan->devices, supposes[0].device);
   for (uint32_t i = 0; i < count; ++i) {
     row->nodes += count_refused(plan, supposes[i].pattern, clv__devices_find(plan->devices, supposes[i].device));
@@ -74,7 +80,7 @@ clv_status clv__plan_what_if_all(const clv_plan *plan, const clv_plan_options *o
       }
       rows[count] = (clv__what_if){.op = op, .device = d, .nodes = count_refused(plan, op, d)};
       clv_assignment suppose = {op, plan->devices->items[d].name};
-      CLV__TRY_GOTO(price(plan, options, &suppose, 1, &rows[count++], error));
+      CLV__TRY_GOTO(price(plan, options, &suppose, 1, arena, &rows[count++], error));
     }
   }
   if (count > 1) qsort(rows, count, sizeof *rows, compare_rows);

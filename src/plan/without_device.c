@@ -8,14 +8,6 @@
 
 /* ---- Placing the nodes of lost devices ---- */
 
-static clv__place_input input_of(const clv_plan *plan, const clv__problem *problem) {
-  return (clv__place_input){.problem = problem,
-                            .objective = plan->objective,
-                            .split = plan->split,
-                            .split_is_given = plan->split_is_given,
-                            .claims = plan->claims};
-}
-
 /* Runs the strategy, with every node that can stay pinned to its device. The strategy is skipped if no node has a choice between
  * devices. */
 static clv_status place_lost(clv__leaving *l, clv_error *error) {
@@ -34,7 +26,7 @@ static clv_status place_lost(clv__leaving *l, clv_error *error) {
     pins[n] = is_one ? (uint32_t)__builtin_ctz(choices) : CLV__NONE;
   }
   held.pins = pins;
-  clv__place_input input = input_of(plan, &held);
+  clv__place_input input = clv__leaving_input(plan, &held);
   CLV__TRY(clv__placing_init(&held, &plan->arena, placing, error));
   memcpy(placing->devices, pins, held.node_count * sizeof *pins);
   if (is_open) CLV__TRY(l->strategy->place(&input, &plan->arena, placing, error));
@@ -202,7 +194,7 @@ static clv_status place_in_place(clv__leaving *l, clv_error *error) {
 static clv_status place_anew(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL}, *note = plan->note;
-  clv__place_input input = input_of(plan, plan->problem);
+  clv__place_input input = clv__leaving_input(plan, plan->problem);
   plan->split = plan->split_is_given ? plan->split : l->strategy->split;
   input.split = plan->split;
   CLV__TRY(clv__plan_place(plan, l->strategy, &input, error));

@@ -1,5 +1,5 @@
 /* Making a plan from another one while a session uses it. Shared by without_device.c, which places the nodes of lost devices
- * again; halves.c, which divides a partition; and without_device_begin.c, which copies the rest. */
+ * again; with_strategy.c; halves.c, which divides a partition; and without_device_begin.c, which copies the rest. */
 #ifndef CLEAVE_PLAN_WITHOUT_DEVICE_H
 #define CLEAVE_PLAN_WITHOUT_DEVICE_H
 
@@ -15,6 +15,15 @@ typedef struct clv__leaving {
 
 static inline bool clv__is_bit(uint32_t bits, uint32_t device) {
   return (bits >> device & 1u) != 0;
+}
+
+/* What a strategy is asked to place: `problem`, with the plan's objective, split and claims. */
+static inline clv__place_input clv__leaving_input(const clv_plan *plan, const clv__problem *problem) {
+  return (clv__place_input){.problem = problem,
+                            .objective = plan->objective,
+                            .split = plan->split,
+                            .split_is_given = plan->split_is_given,
+                            .claims = plan->claims};
 }
 
 /* Copies a text into the arena. The copy of NULL is NULL. */

@@ -50,6 +50,11 @@ void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_
     uint64_t change = (uint64_t)(row->saved_ns < 0 ? -row->saved_ns : row->saved_ns);
     clv__table_cell(&table, "%s@%s", row->op, row->device == CLV__NO_ID ? "?" : plan->devices->items[row->device].name);
     clv__table_cell(&table, "%u", row->nodes);
+    if (row->refusal != NULL) {
+      for (int k = 0; k < 4; ++k) clv__table_cell(&table, "–");
+      clv__table_cell(&table, "%s", row->refusal);
+      continue;
+    }
     clv__table_cell(&table, "%u", row->partitions);
     clv__table_cell(&table, "%s", clv__label_time(row->predicted_ns, label));
     clv__table_cell(&table, "%s%s", row->saved_ns < 0 ? "-" : "", clv__label_time(change, label));

@@ -133,13 +133,10 @@ static clv_graph *heavy_chain(const clv_allocator *allocator) {
   return test_graph_end(&g, "v4");
 }
 
-static void open_limited(machine *m, const char *list, const char *spec, uint32_t kibibytes) {
+static clv_devices *limited_devices(clv_context *context, const char *list, const char *spec, uint32_t kibibytes) {
   clv_error error = {0};
   char option[64];
-  test_allocator_init(&m->counting);
-  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
-  context.allocator = &m->counting.allocator;
-  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  clv_devices *opened;
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   snprintf(option, sizeof option, "npu:memory=%uK", kibibytes);
   const char *given = option;
@@ -148,7 +145,104 @@ static void open_limited(machine *m, const char *list, const char *spec, uint32_
   devices.npu_spec_count = 1;
   devices.device_options = &given;
   devices.device_option_count = 1;
-  assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+  assert_ok(clv_devices_open(context, &devices, &opened, &error), error);
+  return opened;
+}
+
+static void open_limited(machine *m, const char *list, const char *spec, uint32_t kibibytes) {
+  clv_error error = {0};
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  m->devices = limited_devices(m->context, list, spec, kibibytes);
+}
+
+/* Makes a plan and checks that the comparison's row says the same of it. */
+static void check_row(machine *m, const clv_plan *plan, const clv_plan_options *options, const clv__comparison *row) {
+  clv_error error = {0};
+  clv_plan *other;
+  clv_status status = clv_plan_make(plan->graph, m->devices, options, &other, &error);
+  if ((status == CLV_OK) != (row->refusal == NULL))
+    fail_msg("%s: the plan: %s; the comparison: %s", row->name, error.message, row->refusal == NULL ? "ok" : row->refusal);
+  if (status != CLV_OK) {
+    assert_string_not_equal(row->refusal, "");
+    return;
+  }
+  assert_int_equal(row->partitions, other->partition_count);
+  assert_int_equal(row->predicted_ns, other->predicted_ns);
+  clv_plan_destroy(other);
+}
+
+/* The rows of strategies and devices are plans within the memory limits. Returns how many are refused. */
+static uint32_t check_comparison(machine *m, const clv_plan *plan, const clv_plan_options *given) {
+  clv_error error = {0};
+  clv__arena arena;
+  clv__comparison *rows;
+  uint32_t count, refused = 0;
+  clv__arena_init(&arena, &m->counting.allocator);
+  assert_ok(clv__plan_compare(plan, &arena, &rows, &count, &error), error);
+  for (uint32_t i = 0; i < count; ++i) {
+    clv_plan_options options = *given;
+    clv_assignment pin = {"*", rows[i].name};
+    options.strategy = rows[i].is_single ? "contiguous" : rows[i].name;
+    if (rows[i].is_single) options.pins = &pin, options.pin_count = 1;
+    check_row(m, plan, &options, &rows[i]);
+    refused += rows[i].refusal != NULL;
+  }
+  clv__arena_finish(&arena);
+  return refused;
+}
+
+static void comparisons_keep_limits(void **state) {
+  (void)state;
+  uint32_t refused = 0, compared = 0;
+  for (uint32_t kibibytes = 16; kibibytes <= 6000; kibibytes = kibibytes * 3 / 2) {
+    machine m;
+    clv_error error = {0};
+    open_limited(&m, "npu,cpu", "all", kibibytes);
+    clv_graph *graph = heavy_chain(&m.counting.allocator);
+    for (uint32_t o = 0; o < OBJECTIVES; ++o) {
+      clv_plan *plan;
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      options.objective = objectives[o];
+      assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
+      refused += check_comparison(&m, plan, &options);
+      ++compared;
+      clv_plan_destroy(plan);
+    }
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+  assert_true(refused > 0 && refused < compared * 2); /* only 'all on npu', at the smallest memories */
+}
+
+/* A plan made for a memory is refused on a device that has less than the plan needs. */
+static void files_keep_limits(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv_plan *plan, *again;
+  machine m;
+  open_limited(&m, "npu,cpu", "all", 4000);
+  clv_graph *graph = heavy_chain(&m.counting.allocator);
+  clv_assignment pin = {"*", "npu"};
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.pins = &pin, options.pin_count = 1;
+  assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
+  char *text = json_of(plan);
+  uint32_t below = (uint32_t)((plan->needs[0].total_bytes - 1) / 1024);
+  for (uint32_t more = 0; more < 2; ++more) {
+    clv_devices *devices = limited_devices(m.context, "npu,cpu", "all", below + more);
+    clv_status status = clv__plan_parse(graph, devices, text, strlen(text), NULL, &again, &error);
+    if (status != (more == 0 ? CLV_NOT_SUPPORTED : CLV_OK) || (more == 0 && strstr(error.message, "npu") == NULL))
+      fail_msg("%u KiB: status %d: %s", below + more, (int)status, error.message);
+    clv_plan_destroy(again);
+    clv_devices_close(devices);
+  }
+  clv__release(graph->allocator, text);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
 }
 
 /* Plans and runs the chain with limited NPU memory, pinned to the NPU or not. `spec` says whether the NPU accepts weights as
@@ -635,6 +729,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(files_say_all),
       cmocka_unit_test(every_memory),
+      cmocka_unit_test(comparisons_keep_limits),
+      cmocka_unit_test(files_keep_limits),
       cmocka_unit_test(the_last_device_is_small),
       cmocka_unit_test(kept_values_stay),
       cmocka_unit_test(edits),
