@@ -85,3 +85,20 @@ clv_status clv__plan_check_devices(const clv_plan *plan, clv_error *error) {
   }
   return CLV_OK;
 }
+
+clv_status clv__plan_check_memory(const clv_plan *plan, clv_error *error) {
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    const clv__device *device = &plan->devices->items[d];
+    const clv__memory_need *need = &plan->needs[d];
+    if (clv__plan_fits(plan, d)) continue;
+    if (need->too_large != CLV__NONE) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED,
+                            "partition %u: the compiler of %s rejects it as too large for its memory of %llu bytes: plan again",
+                            need->too_large, device->name, (unsigned long long)device->info.memory_limit_bytes);
+    }
+    return clv__error_set(
+        error, CLV_NOT_SUPPORTED, "the plan needs %llu bytes of the memory of %s, which has %llu: plan again for this memory",
+        (unsigned long long)need->total_bytes, device->name, (unsigned long long)device->info.memory_limit_bytes);
+  }
+  return CLV_OK;
+}

@@ -146,7 +146,8 @@ static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profi
   CLV__TRY(clv__plan_set_problem(plan, &(clv__fixed){.nodes = pins, .is_grouped = true}, profile, error));
   CLV__TRY(clv__plan_read_partitions(plan, root, error));
   CLV__TRY(clv__plan_check_devices(plan, error));
-  return clv__plan_set_steps(plan, error);
+  CLV__TRY(clv__plan_set_steps(plan, error));
+  return clv__plan_check_memory(plan, error);
 }
 
 static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, const clv__profile *profile,
