@@ -55,6 +55,7 @@ typedef struct clv__space_stats {
   uint64_t bound_bytes;   /* lower bound of planned_bytes if steps run one after the other: the most bytes alive at one step */
   uint64_t scratch_bytes; /* for instances; those of one request and device share it */
   uint64_t peak_bytes;    /* the most that the space's pool ever allocated, for all sessions */
+  uint64_t need_bytes;    /* what the plan states for the space (clv__memory_need.total_bytes); 0 without a limit */
   uint64_t limit_bytes;   /* 0: none */
 } clv__space_stats;
 

@@ -42,6 +42,8 @@ void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
   for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
     stats->resident_bytes += engine->executables.partitions[p].info.resident_bytes;
   }
+  for (uint32_t d = 0; d < devices->count; ++d)
+    stats->spaces[devices->items[d].space].need_bytes = engine->plan->needs[d].total_bytes;
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
     if (session->requests[i] != NULL) add_request(session->requests[i], stats);
   }

@@ -75,6 +75,7 @@ static json_t *memory_json(const bench *b) {
     json_object_set_new(space, "lower_bound_bytes", json_integer((json_int_t)of->bound_bytes));
     json_object_set_new(space, "scratch_bytes", json_integer((json_int_t)of->scratch_bytes));
     json_object_set_new(space, "peak_bytes", json_integer((json_int_t)of->peak_bytes));
+    json_object_set_new(space, "need_bytes", of->limit_bytes == 0 ? json_null() : json_integer((json_int_t)of->need_bytes));
     json_object_set_new(space, "limit_bytes", of->limit_bytes == 0 ? json_null() : json_integer((json_int_t)of->limit_bytes));
     json_array_append_new(spaces, space);
   }
@@ -143,14 +144,16 @@ static void write_memory(const bench *b, clv__text *text) {
   clv__session_stats_get(b->session, &stats);
   clv__table table;
   char number[CLV__LABEL_BYTES];
-  clv__table_init(&table, b->cli->allocator, "lrrrrr", true);
-  static const char *const titles[] = {"memory space", "between partitions", "lower bound", "scratch", "peak", "limit"};
+  clv__table_init(&table, b->cli->allocator, "lrrrrrr", true);
+  static const char *const titles[] = {"memory space", "between partitions", "lower bound", "scratch",
+                                       "peak",         "plan's need",        "limit"};
   for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
   for (uint32_t s = 0; s < stats.space_count; ++s) {
     const clv__space_stats *of = &stats.spaces[s];
     clv__table_cell(&table, "%s", of->name);
     const uint64_t sizes[] = {of->planned_bytes, of->bound_bytes, of->scratch_bytes, of->peak_bytes};
     for (uint32_t i = 0; i < 4; ++i) clv__table_cell(&table, "%s", clv__label_size(sizes[i], number));
+    clv__table_cell(&table, "%s", of->limit_bytes == 0 ? "–" : clv__label_size(of->need_bytes, number));
     clv__table_cell(&table, "%s", of->limit_bytes == 0 ? "none" : clv__label_size(of->limit_bytes, number));
   }
   clv__table_write(&table, 0, b->cli->color_out, text);
@@ -158,7 +161,8 @@ static void write_memory(const bench *b, clv__text *text) {
   clv__text_append(
       text,
       "'between partitions': memory for values that partitions pass to each other, inputs and outputs. 'lower bound': the "
-      "most of it needed at one time, if steps run one after the other. 'scratch': memory in which partitions compute.\n");
+      "most of it needed at one time, if steps run one after the other. 'scratch': memory in which partitions compute. "
+      "'plan's need': what the plan states for all of it, with the weights.\n");
   clv__text_append(text, "Weights on devices: %s; ", clv__label_size(stats.weight_bytes, number));
   clv__text_append(text, "other memory of executables on devices: %s.\n\n", clv__label_size(stats.resident_bytes, number));
 }
