@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/temporaries.h"
 #include "compile/folder.h"
 
 #define MARK ".new-"
+enum { ATTEMPTS = 100 }; /* to win against other processes that write to the same target */
 
 /* ---- The files of a folder ---- */
 
@@ -56,10 +58,19 @@ static void remove_folder(const char *path) {
   (void)rmdir(path);
 }
 
-/* Checks that the folder at the target may be removed: it is empty, or has only our files, including a list. */
-static clv_status check_contents(clv__new_folder *made, const char *directory, clv_error *error) {
+/* Whether another folder is at the target by now than the one that is listed. */
+static bool is_replaced(const clv__new_folder *made, DIR *listing) {
+  struct stat listed, there;
+  return fstat(dirfd(listing), &listed) == 0 && (stat(made->target, &there) != 0 || there.st_ino != listed.st_ino);
+}
+
+/* Checks that the folder at the target may be removed: it is empty, or has only our files, including a list. `is_stale`: another
+ * process replaced it meanwhile, so the result means nothing. */
+static clv_status check_listed(clv__new_folder *made, const char *directory, bool *is_stale, clv_error *error) {
   DIR *listing = opendir(made->target);
+  *is_stale = false;
   if (listing == NULL) {
+    *is_stale = errno == ENOENT;
     if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a directory: give another path", directory);
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot list the directory: %s", directory, strerror(errno));
   }
@@ -74,12 +85,22 @@ static clv_status check_contents(clv__new_folder *made, const char *directory, c
                             "%s: contains '%.100s', which does not belong to a compiled model: give another directory", directory,
                             item->d_name);
   }
+  *is_stale = is_replaced(made, listing);
   closedir(listing);
   made->replaces = !is_empty;
   if (status != CLV_OK || is_empty || has_list) return status;
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
                         "%s: contains files but no '" CLV__FOLDER_LIST "', so it is not a compiled model: give another directory",
                         directory);
+}
+
+static clv_status check_contents(clv__new_folder *made, const char *directory, clv_error *error) {
+  bool is_stale;
+  for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
+    clv_status status = check_listed(made, directory, &is_stale, error);
+    if (status == CLV_OK || !is_stale) return status;
+  }
+  return clv__error_set(error, CLV_IO_ERROR, "%s: other processes keep replacing it", directory);
 }
 
 /* ---- The new folder ---- */
@@ -132,6 +153,25 @@ static void sweep(const clv__new_folder *made) {
   closedir(listing);
 }
 
+/* Creates the folder and locks it. CLV_NOT_FOUND: another process swept it away in between. */
+static clv_status create(clv__new_folder *made, const char *directory, clv_error *error) {
+  struct stat locked, there;
+  memcpy(made->folder + strlen(made->folder) - 6, "XXXXXX", 6);
+  clv__temporary_begin();
+  bool is_made = mkdtemp(made->folder) != NULL;
+  int code = errno;
+  clv__temporary_end(is_made ? made->folder : NULL, remove_folder);
+  if (!is_made) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", directory, strerror(code));
+  made->lock = open(made->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (made->lock >= 0 && flock(made->lock, LOCK_EX | LOCK_NB) == 0 && fstat(made->lock, &locked) == 0 &&
+      stat(made->folder, &there) == 0 && locked.st_ino == there.st_ino)
+    return CLV_OK;
+  if (made->lock >= 0) close(made->lock);
+  made->lock = -1;
+  clv__temporary_forget(made->folder);
+  return clv__error_set(error, CLV_NOT_FOUND, "%s: cannot create: another process removed it", directory);
+}
+
 clv_status clv__new_folder_begin(const clv_allocator *allocator, const char *directory, clv__new_folder *made, clv_error *error) {
   *made = (clv__new_folder){.allocator = allocator, .lock = -1};
   bool is_there;
@@ -143,15 +183,12 @@ clv_status clv__new_folder_begin(const clv_allocator *allocator, const char *dir
   if (made->folder == NULL) return clv__error_memory(error, length);
   snprintf(made->folder, length, "%.*s.%s" MARK "XXXXXX", (int)(name - made->target), made->target, name);
   sweep(made);
-  if (mkdtemp(made->folder) == NULL) {
-    clv_status status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", directory, strerror(errno));
-    clv__release(allocator, made->folder);
-    made->folder = NULL;
-    return status;
-  }
-  made->lock = open(made->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (made->lock >= 0) (void)flock(made->lock, LOCK_EX | LOCK_NB);
-  return CLV_OK;
+  clv_status status = CLV_NOT_FOUND;
+  for (int attempt = 0; status == CLV_NOT_FOUND && attempt < ATTEMPTS; ++attempt) status = create(made, directory, error);
+  if (status == CLV_OK) return status;
+  clv__release(allocator, made->folder);
+  made->folder = NULL;
+  return status;
 }
 
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error) {
@@ -176,15 +213,27 @@ static int exchange(const clv__new_folder *made) {
   return -1;
 }
 
+/* Moves the new folder to the target, once. Returns 0, or an error code: ENOENT and ENOTEMPTY if another process made or removed
+ * the target meanwhile. */
+static int try_to_move(const clv__new_folder *made) {
+  int result = made->replaces ? exchange(made) : rename(made->folder, made->target);
+  return result == 0 ? 0 : errno == EEXIST ? ENOTEMPTY : errno;
+}
+
 clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error) {
   mode_t mask = umask(0);
   umask(mask);
-  bool done = chmod(made->folder, 0777 & mask) == 0;
-  done = done && (made->replaces ? exchange(made) : rename(made->folder, made->target)) == 0;
-  if (!done)
+  int code = chmod(made->folder, 0777 & ~mask) == 0 ? try_to_move(made) : errno;
+  for (int attempt = 0; (code == ENOTEMPTY || (code == ENOENT && made->replaces)) && attempt < ATTEMPTS; ++attempt) {
+    made->replaces = false;
+    if (code == ENOTEMPTY) CLV__TRY(check_contents(made, made->target, error));
+    code = try_to_move(made);
+  }
+  if (code != 0)
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move the new directory to this path: %s", made->target,
-                          strerror(errno));
+                          strerror(code));
   if (made->replaces) remove_folder(made->folder); /* it now has the old contents */
+  clv__temporary_forget(made->folder);
   clv__release(made->allocator, made->folder);
   made->folder = NULL;
   return CLV_OK;
@@ -192,6 +241,7 @@ clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error) {
 
 void clv__new_folder_end(clv__new_folder *made) {
   if (made->folder != NULL) remove_folder(made->folder);
+  if (made->folder != NULL) clv__temporary_forget(made->folder);
   if (made->lock >= 0) close(made->lock);
   clv__release(made->allocator, made->folder);
   clv__release(made->allocator, made->target);

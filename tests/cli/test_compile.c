@@ -3,6 +3,7 @@
 #include "outcome.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #define NPU "--strategy contiguous --devices npu,cpu --npu-spec all --pin relu=cpu "
 
@@ -99,6 +100,10 @@ static void test_targets(void **state) {
   (void)state;
   make_folder("empty");
   expect("compile seven.onnx -q " NPU "-o empty", 0, NULL, NULL);
+  mode_t before = umask(027);
+  expect("compile seven.onnx -q " NPU "-o empty", 0, NULL, NULL);
+  umask(before);
+  expect_shell("test $(stat -c %a empty) = 750");
   expect("compile seven.onnx -q --devices cpu -o empty/", 0, NULL, NULL);
   assert_int_not_equal(shell("ls empty/*.clvx"), 0); /* no file of the previous directory is left */
   expect("run empty -q", 0, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files/temporaries.h"
 
 #define MARK ".tmp-" /* followed by six random letters or digits */
 enum { LETTERS = 6 };
@@ -28,6 +29,10 @@ static int open_unnamed(const char *path) {
   return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+static void remove_file(const char *path) {
+  (void)unlink(path);
+}
+
 /* Gives the unnamed file a temporary name, like mkostemp(). The caller renames it to its target, because linkat() cannot replace
  * an existing file. */
 static clv_status name_unnamed(clv__file_writer *writer, clv_error *error) {
@@ -38,10 +43,12 @@ static clv_status name_unnamed(clv__file_writer *writer, clv_error *error) {
     uint8_t drawn[LETTERS];
     if (getrandom(drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) break;
     for (int i = 0; i < LETTERS; ++i) end[i] = letters[drawn[i] % (sizeof letters - 1)];
-    if (linkat(AT_FDCWD, from, AT_FDCWD, writer->temporary, AT_SYMLINK_FOLLOW) == 0) {
-      writer->is_unnamed = false;
-      return CLV_OK;
-    }
+    clv__temporary_begin();
+    int code = linkat(AT_FDCWD, from, AT_FDCWD, writer->temporary, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+    clv__temporary_end(code == 0 ? writer->temporary : NULL, remove_file);
+    writer->is_unnamed = code != 0;
+    if (code == 0) return CLV_OK;
+    errno = code;
     if (errno != EEXIST) break;
   }
   return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", writer->path, strerror(errno));
@@ -63,7 +70,13 @@ clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv
   } else {
     writer->file = open_unnamed(path);
     writer->is_unnamed = writer->file >= 0;
-    if (!writer->is_unnamed) writer->file = mkostemp(writer->temporary, O_CLOEXEC);
+    if (!writer->is_unnamed) {
+      clv__temporary_begin();
+      writer->file = mkostemp(writer->temporary, O_CLOEXEC);
+      int code = errno;
+      clv__temporary_end(writer->file >= 0 ? writer->temporary : NULL, remove_file);
+      errno = code;
+    }
   }
   if (writer->file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", path, strerror(errno));
   return CLV_OK;
@@ -139,6 +152,7 @@ clv_status clv__file_writer_commit(clv__file_writer *writer, clv_error *error) {
     status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot replace: %s", writer->path, strerror(errno));
   }
   if (status != CLV_OK) unlink(writer->temporary);
+  clv__temporary_forget(writer->temporary);
   return status;
 }
 
@@ -146,7 +160,9 @@ void clv__file_writer_abandon(clv__file_writer *writer) {
   if (writer->file < 0 && writer->special < 0) return;
   bool has_temporary = writer->special < 0 && !writer->is_unnamed;
   close_all(writer);
-  if (has_temporary) unlink(writer->temporary);
+  if (!has_temporary) return;
+  unlink(writer->temporary);
+  clv__temporary_forget(writer->temporary);
 }
 
 /* Whether the directory entry is `name` followed by MARK and LETTERS more characters. */
