@@ -3,6 +3,7 @@
 #define CLEAVE_COST_MEASURE_H
 
 #include "analysis/shapes.h"
+#include "base/stop.h"
 #include "cost/profile.h"
 
 typedef struct clv__measure_options {
@@ -11,13 +12,16 @@ typedef struct clv__measure_options {
   /* May be NULL. Called from time to time with the current device and item, and the number of items done. */
   void (*progress)(void *user_data, const char *device, const char *what, uint32_t done, uint32_t total);
   void *user_data;
+  const clv__stop
+      *stop;    /* may be NULL. Ends the measurements after the current item with CLV_CANCELLED; the profile stays valid */
+  bool goes_on; /* what the profile already has is not measured again */
 } clv__measure_options;
 
 /* Measures the launch, copies and peaks of a device (probe.c). */
 clv_status clv__measure_device(clv_devices *devices, uint32_t device, const clv__measure_options *options, clv__profile *profile,
                                clv_error *error);
 /* Measures the nodes of a graph, and blocks of them, on a device (survey.c). Only nodes that the device supports and whose
- * sizes are all known are measured. `measured` counts these nodes. Nodes already in the profile are measured again. */
+ * sizes are all known are measured. `measured` counts these nodes. */
 clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
                               const clv__measure_options *options, clv__profile *profile, uint32_t *measured, clv_error *error);
 /* Creates common graph number `index`: small graphs of common operators in several sizes, for profiles without a model

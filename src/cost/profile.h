@@ -91,6 +91,7 @@ typedef struct clv__profile_device {
 
 typedef struct clv__profile {
   clv__arena arena;
+  bool is_partial;                                           /* measuring was interrupted */
   const char *host_processor, *host_system, *cleave_version; /* the machine it was measured on; informational */
   uint32_t device_count;
   clv__profile_device **devices;

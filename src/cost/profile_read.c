@@ -201,7 +201,7 @@ static clv_status read_device(reading *r, json_t *object) {
 }
 
 static clv_status read_root(reading *r, json_t *root) {
-  static const char *const keys[] = {"format", "version", "host", "devices", NULL};
+  static const char *const keys[] = {"format", "version", "partial", "host", "devices", NULL};
   static const char *const host_keys[] = {"processor", "system", "cleave", NULL};
   const char *format = json_string_value(json_object_get(root, "format"));
   uint64_t version;
@@ -214,6 +214,7 @@ static clv_status read_root(reading *r, json_t *root) {
                          (unsigned long long)version, CLV__PROFILE_VERSION);
   }
   CLV__TRY(clv__json_check_keys(&r->json, root, "profile", keys));
+  r->profile->is_partial = json_is_true(json_object_get(root, "partial"));
   json_t *host = json_object_get(root, "host");
   CLV__TRY(clv__json_check_keys(&r->json, host, "host", host_keys));
   CLV__TRY(get_text(r, host, "host", "processor", &r->profile->host_processor));

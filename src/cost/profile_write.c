@@ -215,7 +215,8 @@ clv_status clv__profile_print(const clv__profile *profile, clv__text *text, clv_
     memcpy((void *)devices, (const void *)profile->devices, size_bytes);
     qsort((void *)devices, profile->device_count, sizeof *devices, compare_devices);
   }
-  clv__text_append(text, "{\n  \"format\": \"cleave-profile\",\n  \"version\": %d,\n  \"host\": {\n", CLV__PROFILE_VERSION);
+  clv__text_append(text, "{\n  \"format\": \"cleave-profile\",\n  \"version\": %d,\n%s  \"host\": {\n", CLV__PROFILE_VERSION,
+                   profile->is_partial ? "  \"partial\": true,\n" : "");
   put_pair(text, "    ", "processor", profile->host_processor);
   put_pair(text, "    ", "system", profile->host_system);
   clv__text_append(text, "    \"cleave\": ");

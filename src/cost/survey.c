@@ -11,6 +11,11 @@ void clv__survey_report(clv__survey *s, const char *what, uint32_t total) {
   if (s->options->progress != NULL) s->options->progress(s->options->user_data, s->device->name, what, s->done, total);
 }
 
+clv_status clv__survey_check(const clv__survey *s, clv_error *error) {
+  if (!clv__is_stopped(s->options->stop)) return CLV_OK;
+  return clv__error_set(error, CLV_CANCELLED, "not everything was measured");
+}
+
 /* ---- Measurable nodes ---- */
 
 static bool is_fixed(const clv__survey *s, clv_node_id node) {
@@ -50,7 +55,9 @@ static clv_status measure_singles(clv__survey *s, uint32_t total, clv_error *err
     if (index == CLV__NO_ID) continue;
     ++s->done;
     clv__profile_operator *entry = &s->tables->operators[index];
+    if (s->options->goes_on && (entry->alone.runs > 0 || entry->infeasible)) s->is_told[index] = true;
     if (!s->is_told[index]) {
+      CLV__TRY(clv__survey_check(s, error));
       clv__survey_report(s, "nodes", total);
       s->is_told[index] = true;
       clv_error reason = {0};
@@ -129,7 +136,9 @@ static clv_status survey_graph(clv__survey *s, uint32_t device, uint32_t *measur
   for (clv_node_id node = 0; status == CLV_OK && node < s->graph->node_count; ++node) {
     *measured += s->operators[node] != CLV__NO_ID;
   }
-  return status == CLV_OK ? clv__profile_solve(s->tables, s->arena.allocator, error) : status;
+  if (status != CLV_OK && status != CLV_CANCELLED) return status;
+  clv_status solved = clv__profile_solve(s->tables, s->arena.allocator, error);
+  return solved == CLV_OK ? status : solved;
 }
 
 clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,

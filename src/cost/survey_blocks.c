@@ -26,7 +26,9 @@ static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv_
   if (*is_new) {
     clv_error reason = {0};
     uint32_t limit = s->device->info.max_partition_nodes;
-    if (limit == 0 || to - from <= limit) {
+    if (s->options->goes_on) CLV__TRY(clv__survey_find(s, from, to, measure, error));
+    if (measure->runs == 0 && (limit == 0 || to - from <= limit)) {
+      CLV__TRY(clv__survey_check(s, error));
       clv_status status = clv__survey_measure(s, s->list + from, to - from, measure, NULL, &reason);
       if (status != CLV_OK) {
         *measure = (clv__measure){0};
@@ -94,6 +96,7 @@ static clv_status measure_again(clv__survey *s, uint32_t from, uint32_t to, cons
   clv__measure second;
   clv_error ignored;
   if (first->runs == 0) return CLV_OK;
+  CLV__TRY(clv__survey_check(s, error));
   clv__survey_report(s, "blocks", 0);
   clv_status status = clv__survey_measure(s, s->list + from, to - from, &second, NULL, &ignored);
   return status == CLV_OK && second.time_ns < first->time_ns ? clv__survey_put(s, from, to, &second, error) : CLV_OK;

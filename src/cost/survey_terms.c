@@ -100,8 +100,9 @@ static clv_status compress(clv__survey *s, size_t count, size_t *term_count, clv
   return CLV_OK;
 }
 
-clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure, clv_error *error) {
-  char look[2 * CLV__HASH_BYTES + 1];
+/* Describes a block without its time. Its key is written to `look`; its terms are valid until the next call. */
+static clv_status describe(clv__survey *s, uint32_t from, uint32_t to, char look[2 * CLV__HASH_BYTES + 1],
+                           clv__profile_block *block, clv_error *error) {
   size_t count = 0, node_terms = 0, terms;
   for (uint32_t i = from; i < to; ++i) {
     if (s->operators[s->list[i]] != CLV__NO_ID) CLV__TRY(push_index(s, &count, s->operators[s->list[i]], error));
@@ -134,7 +135,27 @@ clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv
   clv__hasher_finish(&hasher, &hash);
   clv__hash_text(&hash, look);
   look[32] = '\0'; /* 128 bits are enough to distinguish blocks */
-  const clv__profile_block block = {
-      look, *measure, (uint32_t)node_terms, s->terms, (uint32_t)(terms - node_terms), s->terms + node_terms};
+  *block = (clv__profile_block){.key = look,
+                                .node_count = (uint32_t)node_terms,
+                                .nodes = s->terms,
+                                .edge_count = (uint32_t)(terms - node_terms),
+                                .edges = s->terms + node_terms};
+  return CLV_OK;
+}
+
+clv_status clv__survey_find(clv__survey *s, uint32_t from, uint32_t to, clv__measure *measure, clv_error *error) {
+  char look[2 * CLV__HASH_BYTES + 1];
+  clv__profile_block block;
+  CLV__TRY(describe(s, from, to, look, &block, error));
+  uint32_t known = clv__map_find(&s->tables->block_index, block.key);
+  *measure = known == CLV__MAP_NONE ? (clv__measure){0} : s->tables->blocks[known].total;
+  return CLV_OK;
+}
+
+clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure, clv_error *error) {
+  char look[2 * CLV__HASH_BYTES + 1];
+  clv__profile_block block;
+  CLV__TRY(describe(s, from, to, look, &block, error));
+  block.total = *measure;
   return clv__profile_put_block(s->profile, s->tables, &block, error);
 }
