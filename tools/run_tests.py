@@ -95,6 +95,7 @@ SWEEPS = [
     ("light models", 100, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("three starts with one cache", 90, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_starts.py", {}),
+    ("interrupted commands", 90, f"{PYTHON} tests/python/test_interrupts.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
 ]

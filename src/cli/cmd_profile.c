@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/console.h"
+#include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cost/measure.h"
@@ -50,9 +51,14 @@ static clv_status begin(profiling *p, clv_error *error) {
   const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
   time_t now = time(NULL);
   struct tm day;
-  p->options = (clv__measure_options){
-      .runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS), .day = p->day, .progress = progress, .user_data = p};
+  p->options = (clv__measure_options){.runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS),
+                                      .day = p->day,
+                                      .progress = progress,
+                                      .user_data = p,
+                                      .goes_on = cli_is_given(p->cli, OPTION_CONTINUE)};
   if (gmtime_r(&now, &day) == NULL || strftime(p->day, sizeof p->day, "%Y-%m-%d", &day) == 0) p->day[0] = '\0';
+  if (path == NULL && p->options.goes_on)
+    return cli_usage(p->cli, error, "option '--continue' needs -o FILE, the profile to go on with");
   if (path != NULL && strcmp(path, "-") == 0)
     return cli_usage(p->cli, error, "option '--output' needs a file name, not '-'; use /dev/stdout for standard output");
   if (path != NULL && access(path, F_OK) == 0) {
@@ -267,13 +273,31 @@ static clv_status print_text(profiling *p, clv_error *error) {
   return cli_print(cli, &text, error);
 }
 
+/* Measures everything, and writes the profile. If the user interrupts, writes what was measured, marked as partial. */
+static clv_status measure_and_write(profiling *p, clv_error *error) {
+  const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
+  if (path == NULL) {
+    cli_note(p->cli, "the profile is not saved: give -o FILE to write it");
+    return measure_all(p, error);
+  }
+  p->options.stop = cli_interrupt_keep();
+  clv_status status = measure_all(p, error);
+  p->profile->is_partial = status == CLV_CANCELLED;
+  if (status == CLV_OK || status == CLV_CANCELLED) {
+    clv_status written = clv__profile_write(p->profile, path, error);
+    if (written != CLV_OK) status = written;
+  }
+  cli_interrupt_keep_end();
+  if (status != CLV_CANCELLED) return status;
+  p->cli->exit_status = cli_interrupt_status();
+  return clv__error_set(error, status,
+                        "interrupted: %s has what was measured; the same command with --continue measures the rest", path);
+}
+
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   profiling p = {.cli = cli, .subject = ""};
-  const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   clv_status status = begin(&p, error);
-  if (status == CLV_OK && path == NULL) cli_note(cli, "the profile is not saved: give -o FILE to write it");
-  if (status == CLV_OK) status = measure_all(&p, error);
-  if (status == CLV_OK && path != NULL) status = clv__profile_write(p.profile, path, error);
+  if (status == CLV_OK) status = measure_and_write(&p, error);
   if (status == CLV_OK) note_disturbed(&p);
   if (status == CLV_OK) status = cli->json ? print_json(&p, error) : print_text(&p, error);
   clv__profile_destroy(p.profile);
@@ -293,7 +317,7 @@ const cli_command cli_command_profile = {
         "the median of several runs after a warm-up. Without a model, measures common operators in several sizes. An\n"
         "existing profile is extended, so several models and devices can share one file. Measure on an idle machine, with\n"
         "the same --threads and --npu-spec as for the runs: with another number of threads, the CPU counts as another\n"
-        "device.",
+        "device. Ctrl-C writes what was measured so far; --continue goes on.",
     .examples =
         "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json                  # measure the nodes of a model\n"
         "  cleave profile bert.onnx --dim sequence=128 -o costs.json                     # add another model to the file\n"

@@ -105,7 +105,7 @@ void cli_help(const cli_invocation *cli) {
       "  cleave run model.onnx --devices npu,cpu --verify    run it, check the results\n"
       "\n"
       "'cleave help COMMAND' shows the options of a command.\n"
-      "Exit status: 0 success, 1 failure, 2 wrong usage.\n",
+      "Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted (Ctrl-C).\n",
       cli_begin(cli, CLI_BOLD), cli_reset(cli));
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/console.h"
+#include "cli/interrupt.h"
 #include "cli/options/options.h"
 
 #define CLI_DECLARE(verb) extern const cli_command cli_command_##verb;
@@ -114,6 +115,7 @@ static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv
 int main(int count, char **arguments) {
   cli_invocation cli = {.allocator = clv__allocator_default()};
   clv_error error = {0};
+  cli_interrupt_begin();
   clv__arena_init(&cli.arena, cli.allocator);
   cli_environment_read(&cli.environment);
   cli.color_err = wants_color(&cli, "auto", STDERR_FILENO);

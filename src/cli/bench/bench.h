@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 
+#include "base/stop.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "execute/session.h"
@@ -14,7 +15,8 @@ typedef struct bench {
   clv_tensor *outputs;
   clv_tensor *rooms; /* [in_flight * output_count]: output tensors with memory; NULL unless several requests are in flight */
   uint32_t output_count;
-  uint32_t runs, warmup, step_runs;
+  uint32_t runs, warmup, step_runs; /* `runs`: after an interruption, those that were made */
+  const clv__stop *stop;            /* set when the user interrupts */
   uint32_t in_flight;
   double load_ms, compile_ms, first_run_ms;
   double *latencies_ms; /* sorted after the runs */
@@ -26,8 +28,8 @@ typedef struct bench {
 
 /* Allocates b->rooms. A run in a separate session determines the output types. */
 clv_status bench_make_rooms(bench *b, clv_error *error);
-/* Executes the runs, in_flight at a time. Fills latencies_ms (unsorted) and total_ms. */
-clv_status bench_measure_flow(bench *b, clv_error *error);
+/* Executes the runs, in_flight at a time. Fills latencies_ms (unsorted) and total_ms; `done` counts the runs. */
+clv_status bench_measure_flow(bench *b, uint32_t *done, clv_error *error);
 /* Executes one run (cmd_bench.c). If several requests may be in flight, the outputs are in b->rooms. Otherwise they are in the
  * session's memory, as for a program that reads them immediately. */
 clv_status bench_run_once(bench *b, double *time_ms, clv_error *error);

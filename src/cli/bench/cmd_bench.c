@@ -7,6 +7,7 @@
 #include "base/trim.h"
 #include "cli/bench/bench.h"
 #include "cli/console.h"
+#include "cli/interrupt.h"
 #include "report/trace.h"
 
 enum { STEP_RUNS_LEAST = 3, STEP_RUNS_MOST = 20, TRACED_RUNS = 3 };
@@ -59,13 +60,17 @@ static clv_status measure_runs(bench *b, clv_error *error) {
   cli_progress(b->cli, "%s: first run", b->job.path);
   CLV__TRY(bench_run_once(b, &b->first_run_ms, error));
   for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
+  b->stop = cli_interrupt_keep();
   uint64_t start = clv__clock_ns();
-  for (uint32_t i = 0; i < b->runs && b->in_flight == 1; ++i) {
-    CLV__TRY(bench_run_once(b, &b->latencies_ms[i], error));
-    cli_progress(b->cli, "%s: run %u of %u", b->job.path, i + 1, b->runs);
+  uint32_t done = 0;
+  while (b->in_flight == 1 && done < b->runs && !clv__is_stopped(b->stop)) {
+    CLV__TRY(bench_run_once(b, &b->latencies_ms[done++], error));
+    cli_progress(b->cli, "%s: run %u of %u", b->job.path, done, b->runs);
   }
   b->total_ms = cli_ms(start, clv__clock_ns());
-  if (b->in_flight > 1) CLV__TRY(bench_measure_flow(b, error));
+  if (b->in_flight > 1) CLV__TRY(bench_measure_flow(b, &done, error));
+  b->runs = done;
+  if (done == 0) return clv__error_set(error, CLV_CANCELLED, "interrupted before the first run");
   qsort(b->latencies_ms, b->runs, sizeof *b->latencies_ms, compare_reals);
   b->peak_rss_bytes = cli_peak_rss_bytes();
   return CLV_OK;
@@ -77,7 +82,7 @@ static clv_status time_steps(bench *b, clv_error *error) {
   b->steps_ms = clv__arena_allocate_zero(&b->cli->arena, steps, sizeof *b->steps_ms);
   if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
   clv__session_time_steps(b->session, true);
-  for (uint32_t run = 0; run < b->step_runs; ++run) {
+  for (uint32_t run = 0; run < b->step_runs && !clv__is_stopped(b->stop); ++run) {
     CLV__TRY(bench_run_once(b, &ignored, error));
     if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the steps differ */
     for (uint32_t s = 0; s < steps; ++s) {
@@ -85,6 +90,10 @@ static clv_status time_steps(bench *b, clv_error *error) {
     }
   }
   clv__session_time_steps(b->session, false);
+  if (clv__is_stopped(b->stop)) {
+    b->steps_ms = NULL;
+    return CLV_OK;
+  }
   for (uint32_t s = 0; s < steps; ++s) {
     double *of_step = samples + (size_t)s * b->step_runs;
     qsort(of_step, b->step_runs, sizeof *of_step, compare_reals);
@@ -117,14 +126,21 @@ static clv_status trace_runs(bench *b, clv_error *error) {
   return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
 }
 
+/* The measurements beside those of the runs. An interrupted bench leaves them out. */
+static clv_status measure_more(bench *b, clv_error *error) {
+  CLV__TRY(trace_runs(b, error));
+  if (!clv__is_stopped(b->stop)) CLV__TRY(measure_steps(b, error));
+  return clv__is_stopped(b->stop) ? CLV_OK : bench_measure_operators(b, error);
+}
+
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   bench b = {.cli = cli};
   clv_status status = prepare(&b, error);
   if (status == CLV_OK) status = measure_runs(&b, error);
-  if (status == CLV_OK) status = trace_runs(&b, error);
-  if (status == CLV_OK) status = measure_steps(&b, error);
-  if (status == CLV_OK) status = bench_measure_operators(&b, error);
+  if (status == CLV_OK && !clv__is_stopped(b.stop)) status = measure_more(&b, error);
   if (status == CLV_OK) status = cli->json ? bench_print_json(&b, error) : bench_print_text(&b, error);
+  if (cli_is_interrupted()) cli->exit_status = cli_interrupt_status();
+  cli_interrupt_keep_end();
   clv__efficiency_finish(&b.efficiency);
   clv_session_destroy(b.session);
   cli_job_finish(cli, &b.job);

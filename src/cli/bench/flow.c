@@ -53,11 +53,12 @@ static clv_status land(bench *b, flight *f, clv_error *error) {
   return status;
 }
 
-clv_status bench_measure_flow(bench *b, clv_error *error) {
+clv_status bench_measure_flow(bench *b, uint32_t *done, clv_error *error) {
   flight flights[CLV_MAX_IN_FLIGHT] = {{0}};
   clv_status status = CLV_OK;
   uint64_t start = clv__clock_ns();
-  for (uint32_t i = 0; status == CLV_OK && i < b->runs;
+  uint32_t i = 0;
+  for (; status == CLV_OK && i < b->runs && !clv__is_stopped(b->stop);
        ++i) { /* runs end roughly in the order in which they started, so wait for the oldest */
     flight *f = &flights[i % b->in_flight];
     status = land(b, f, error);
@@ -69,5 +70,6 @@ clv_status bench_measure_flow(bench *b, clv_error *error) {
     if (status == CLV_OK) status = landed;
   }
   b->total_ms = cli_ms(start, clv__clock_ns());
+  *done = i;
   return status;
 }

@@ -57,7 +57,7 @@ static json_t *steps_json(const bench *b) {
       json_object_set_new(object, "graph", bench_issue_json(b, step->index));
     }
     json_object_set_new(object, "predicted_ms", cli_json_real(predicted_ms(plan, step)));
-    json_object_set_new(object, "median_ms", cli_json_real(b->steps_ms[s]));
+    json_object_set_new(object, "median_ms", b->steps_ms == NULL ? json_null() : cli_json_real(b->steps_ms[s]));
     json_array_append_new(list, object);
   }
   return list;
@@ -184,6 +184,7 @@ clv_status bench_print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "devices", names);
   json_object_set_new(root, "strategy", cli_json_text(b->job.plan->placement.strategy));
   json_object_set_new(root, "runs", json_integer(b->runs));
+  json_object_set_new(root, "interrupted", json_boolean(clv__is_stopped(b->stop)));
   json_object_set_new(root, "warmup", json_integer(b->warmup));
   json_object_set_new(root, "latency_ms", latency);
   json_object_set_new(root, "in_flight", json_integer(b->in_flight));
@@ -268,7 +269,8 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   cli_incidents_write(cli, b->session, &text);
   bench_write_captures(b, &text);
   clv__text_append(&text, "peak memory of the process %s\n", clv__label_size(b->peak_rss_bytes, number));
-  if (!cli->quiet) {
+  if (clv__is_stopped(b->stop)) clv__text_append(&text, "interrupted after %u runs\n", b->runs);
+  if (!cli->quiet && b->steps_ms != NULL) {
     clv__text_append(&text, "\n");
     write_memory(b, &text);
     clv__table table;
@@ -284,7 +286,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
                      "launches of the partition were issued in the last measured run.\n",
                      b->step_runs);
   }
-  if (bench_wants_operators(b)) {
+  if (bench_wants_operators(b) && !clv__is_stopped(b->stop)) {
     clv__text_append(&text, "\n");
     clv__efficiency_write(&b->efficiency, measured, cli->verbose, cli->color_out, &text);
   }

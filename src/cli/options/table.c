@@ -97,6 +97,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                      "number of runs; 'cleave run' shows and traces the last one"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5",
                        "runs before measuring starts, in addition to the first run"},
+    [OPTION_CONTINUE] = {"continue", 0, CLI_FLAG, false, CLI_IN(profile), 0, NULL, NULL,
+                         "do not measure again what the file of -o already has"},
     [OPTION_OPERATORS] = {"operators", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL,
                           "report FLOP/s, bandwidth and share of the roofline for each operator; with -v, for each step"},
     [OPTION_GRAPH] = {"graph", 0, CLI_CHOICE, false, RUNS, 0, "off|on|auto", "CLEAVE_GRAPH, else auto",

@@ -1,0 +1,112 @@
+/* See interrupt.h. The handler only writes the number of the signal to a pipe. A thread reads it and does the rest, because
+ * removing files is not safe in a handler. */
+#define _GNU_SOURCE /* pipe2 */
+#include "cli/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files/temporaries.h"
+
+enum { GRACE_MS = 100 };
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNAL_COUNT = sizeof signals / sizeof *signals };
+
+static int pipe_ends[2] = {-1, -1};
+static clv__stop is_interrupted;
+static atomic_bool is_kept;
+static atomic_int caught; /* the first signal; 0: none */
+
+static void on_signal(int number) {
+  int code = errno;
+  uint8_t byte = (uint8_t)number;
+  ssize_t written = write(pipe_ends[1], &byte, 1);
+  (void)written; /* the pipe is full of signals already */
+  errno = code;
+}
+
+/* Waits for the next signal, up to `timeout_ms` (-1: for ever). Returns its number, or 0. */
+static int next_signal(int timeout_ms) {
+  struct pollfd end = {.fd = pipe_ends[0], .events = POLLIN};
+  uint8_t byte;
+  if (poll(&end, 1, timeout_ms) <= 0 || read(pipe_ends[0], &byte, 1) != 1) return 0;
+  return byte;
+}
+
+static void end_process(void) {
+  static const char text[] = "cleave: interrupted\n";
+  clv__temporaries_remove();
+  if (isatty(STDERR_FILENO) != 0 && write(STDERR_FILENO, "\n", 1) < 0) _exit(cli_interrupt_status()); /* ^C is in this line */
+  ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  (void)written;
+  _exit(cli_interrupt_status());
+}
+
+/* Lets the command end by itself for the time of grace; if it keeps something, until the next signal. */
+static void *watch(void *unused) {
+  (void)unused;
+  int number;
+  while ((number = next_signal(-1)) == 0) continue;
+  atomic_store(&caught, number);
+  atomic_store(&is_interrupted, true);
+  uint64_t end_ns = clv__clock_ns() + GRACE_MS * UINT64_C(1000000);
+  for (uint64_t now_ns = clv__clock_ns(); now_ns < end_ns; now_ns = clv__clock_ns()) {
+    if (next_signal((int)((end_ns - now_ns) / 1000000) + 1) != 0) break;
+  }
+  while (atomic_load(&is_kept) && next_signal(GRACE_MS) == 0) continue;
+  end_process();
+  return NULL;
+}
+
+static void leave_to_system(void) {
+  for (int i = 0; i < SIGNAL_COUNT; ++i) {
+    struct sigaction now;
+    if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(signals[i], SIG_DFL);
+  }
+}
+
+void cli_interrupt_begin(void) {
+  struct sigaction action, before;
+  pthread_t thread;
+  sigset_t all, old;
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;
+  if (fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK) != 0) return;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* the thread inherits it: handlers run on the command's threads */
+  int code = pthread_create(&thread, NULL, watch, NULL);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  if (code != 0 || pthread_atfork(NULL, NULL, leave_to_system) != 0) return;
+  pthread_detach(thread);
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (int i = 0; i < SIGNAL_COUNT; ++i) {
+    if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
+  }
+}
+
+const clv__stop *cli_interrupt_keep(void) {
+  atomic_store(&is_kept, true);
+  return &is_interrupted;
+}
+
+void cli_interrupt_keep_end(void) {
+  atomic_store(&is_kept, false);
+}
+
+bool cli_is_interrupted(void) {
+  return clv__is_stopped(&is_interrupted);
+}
+
+int cli_interrupt_status(void) {
+  return 128 + atomic_load(&caught);
+}
