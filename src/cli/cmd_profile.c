@@ -284,7 +284,7 @@ static clv_status measure_and_write(profiling *p, clv_error *error) {
   clv_status status = measure_all(p, error);
   p->profile->is_partial = status == CLV_CANCELLED;
   if (status == CLV_OK || status == CLV_CANCELLED) {
-    clv_status written = clv__profile_write(p->profile, path, error);
+    clv_status written = clv__profile_update(p->profile, path, error);
     if (written != CLV_OK) status = written;
   }
   cli_interrupt_keep_end();

@@ -108,6 +108,11 @@ clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *n
                               clv__profile **profile, clv_error *error);
 /* Writes the file completely or not at all. The entries are sorted, so equal tables give equal bytes. */
 clv_status clv__profile_write(const clv__profile *profile, const char *path, clv_error *error);
+/* Adds to `into` what only `from` has. Where both have a measurement, that of `into` stays. (profile_merge.c) */
+clv_status clv__profile_merge(clv__profile *into, const clv__profile *from, clv_error *error);
+/* Merges the profile with what the file has by now, and writes it. Of several processes that do so at the same time, none loses
+ * measurements. */
+clv_status clv__profile_update(clv__profile *profile, const char *path, clv_error *error);
 /* Prints the text that clv__profile_write() writes. */
 clv_status clv__profile_print(const clv__profile *profile, clv__text *text, clv_error *error);
 void clv__profile_destroy(clv__profile *profile); /* accepts NULL */

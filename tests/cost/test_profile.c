@@ -219,10 +219,43 @@ static void every_allocation_may_fail(void **state) {
   clv__profile_destroy(p.profile);
 }
 
+/* Merged in either order, two profiles of one device have everything that each of them has. */
+static void merges_lose_nothing(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv__text texts[2];
+  for (int turn = 0; turn < 2; ++turn) {
+    made_profile a, b;
+    profile_begin(&a, clv__allocator_default(), "one");
+    profile_begin(&b, clv__allocator_default(), "one");
+    uint32_t conv = profile_operator(&a, "Conv", 9000, 7000), relu = profile_operator(&a, "Relu", 4000, 100);
+    uint32_t edge = profile_saving(&a, conv, relu, 0);
+    const clv__profile_term of_a[] = {{conv, 1}}, cut_a[] = {{edge, 2}};
+    profile_block(&a, "a", 9000, of_a, 1, cut_a, 1);
+    uint32_t add = profile_operator(&b, "Add", 500, 300), same = profile_operator(&b, "Relu", 4000, 100);
+    uint32_t other = profile_saving(&b, add, same, 0);
+    const clv__profile_term of_b[] = {{same, 3}, {add, 1}}, cut_b[] = {{other, 1}};
+    profile_block(&b, "b", 7000, of_b, 2, cut_b, 1);
+    made_profile *into = turn == 0 ? &a : &b;
+    assert_ok(clv__profile_merge(into->profile, (turn == 0 ? &b : &a)->profile, &error), error);
+    assert_int_equal(into->device->operator_count, 3);
+    assert_int_equal(into->device->saving_count, 2);
+    assert_int_equal(into->device->block_count, 2);
+    profile_text(into->profile, &texts[turn]);
+    clv__profile_destroy(a.profile);
+    clv__profile_destroy(b.profile);
+  }
+  assert_string_equal(texts[0].data, texts[1].data);
+  clv__text_finish(&texts[0]);
+  clv__text_finish(&texts[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(order_does_not_matter), cmocka_unit_test(reads_what_it_wrote), cmocka_unit_test(extends),
-      cmocka_unit_test(refuses_by_name),       cmocka_unit_test(survives_damage),     cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(order_does_not_matter),     cmocka_unit_test(reads_what_it_wrote),
+      cmocka_unit_test(merges_lose_nothing),       cmocka_unit_test(extends),
+      cmocka_unit_test(refuses_by_name),           cmocka_unit_test(survives_damage),
+      cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,17 @@ def test_together(folder):
         for process in processes:
             _, err = process.communicate(timeout=PATIENCE)
             check(process.returncode == 0, f"one of four processes that compile to one name: {err}")
+    processes = []
+    for width in (40, 41, 42):
+        chain(os.path.join(folder, f"m{width}.onnx"), 2, width)
+        processes.append(start(folder, "profile", f"m{width}.onnx", "-q", "--runs", "2", "-o", "costs.json"))
+    for process in processes:
+        _, err = process.communicate(timeout=PATIENCE)
+        check(process.returncode == 0, f"one of three processes that measure into one file: {err}")
+    with open(os.path.join(folder, "costs.json")) as file:
+        text = file.read()
+    for width in (40, 41, 42):
+        check(f"f32[64,{width}]" in text, f"measurements are lost when three processes write one file: those of width {width}")
     check(not leftovers(folder), f"processes that compile together leave {leftovers(folder)}")
     run = subprocess.run([CLEAVE, "run", "shared0", "-q"], cwd=folder, stdout=subprocess.DEVNULL)
     check(run.returncode == 0, "the directory that four processes wrote does not run")
