@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#define CLV_MAX_THREADS 1024 /* of the cpu device */
+
 typedef struct clv_devices clv_devices;
 
 typedef struct clv_devices_options {
@@ -17,7 +19,7 @@ typedef struct clv_devices_options {
   const char *const *npu_specs;
   uint32_t device_option_count; /* "npu:frequency=3" */
   const char *const *device_options;
-  uint32_t thread_count; /* for the cpu device; 0: one per core */
+  uint32_t thread_count; /* for the cpu device, at most CLV_MAX_THREADS; 0: one per core */
   bool no_fallback;      /* a device of the list that is not available is an error */
 } clv_devices_options;
 #define CLV_DEVICES_OPTIONS_INIT \

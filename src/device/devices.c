@@ -62,6 +62,10 @@ clv_status clv_devices_open(clv_context *context, const clv_devices_options *giv
   CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_DEVICES_OPTIONS_INIT", error));
   CLV__TRY(clv__options_texts(options.npu_specs, options.npu_spec_count, "descriptions of virtual NPUs", error));
   CLV__TRY(clv__options_texts(options.device_options, options.device_option_count, "device options", error));
+  if (options.thread_count > CLV_MAX_THREADS) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "thread_count is %u; the most is %d", options.thread_count,
+                          CLV_MAX_THREADS);
+  }
   const clv_allocator *allocator = clv__context_allocator(context);
   clv_devices *devices = clv__allocate_zero(allocator, sizeof *devices);
   if (devices == NULL) return clv__error_memory(error, sizeof *devices);

@@ -12,9 +12,22 @@ static bool is_plain(const char *pattern) {
   return strpbrk(pattern, "*?") == NULL;
 }
 
-/* Pins the nodes that match a plain name. Uses a map, because a caller may pin every node of a large graph. */
-static clv_status fix_by_name(const clv_plan *plan, const clv__map *names, const clv_assignment *pin, uint32_t device,
-                              uint32_t *pinned, uint32_t *hits, clv_error *error) {
+/* Which assignment fixed each node, of the same kind: by pattern or by plain name. A plain name overrides a pattern. */
+typedef struct fixing {
+  const clv_plan *plan;
+  const clv__map *names; /* the nodes by name; NULL: assignments name operators */
+  const clv_assignment *items;
+  uint32_t count;
+  uint32_t *pinned;
+  uint32_t *by; /* by node: the assignment, or CLV__NO_ID */
+} fixing;
+
+/* Pins the nodes that the assignment matches. Uses a map for plain names, because a caller may pin every node of a large graph.
+ */
+static clv_status fix_by_name(const fixing *f, uint32_t item, uint32_t device, uint32_t *hits, clv_error *error) {
+  const clv_plan *plan = f->plan;
+  const clv_assignment *pin = &f->items[item];
+  const clv__map *names = f->names;
   const clv_graph *graph = plan->graph;
   *hits = 0;
   uint32_t found = names != NULL && is_plain(pin->pattern) ? clv__map_find(names, pin->pattern) : CLV__MAP_NONE;
@@ -29,27 +42,42 @@ static clv_status fix_by_name(const clv_plan *plan, const clv__map *names, const
       return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s) is pinned to %s, which cannot run it: %s", node->name,
                             node->op, pin->device, reason);
     }
-    pinned[n] = device;
+    if (f->by[n] != CLV__NO_ID && f->pinned[n] != device) {
+      const clv_assignment *other = &f->items[f->by[n]];
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node '%s' (%s): '%s=%s' and '%s=%s' contradict each other", node->name,
+                            node->op, other->pattern, other->device, pin->pattern, pin->device);
+    }
+    f->pinned[n] = device;
+    f->by[n] = item;
   }
   return CLV_OK;
 }
 
-static clv_status fix_all(const clv_plan *plan, const clv__map *names, const clv_assignment *items, uint32_t count,
-                          uint32_t *pinned, clv_error *error) {
-  for (uint32_t i = 0; i < count; ++i) {
+/* Applies the assignments with a plain name, or those with a pattern. */
+static clv_status fix_kind(const fixing *f, bool plain, clv_error *error) {
+  const clv_plan *plan = f->plan;
+  const clv_assignment *items = f->items;
+  memset(f->by, 0xff, plan->graph->node_count * sizeof *f->by); /* CLV__NO_ID */
+  for (uint32_t i = 0; i < f->count; ++i) {
+    if (is_plain(items[i].pattern) != plain) continue;
     uint32_t device = clv__devices_find(plan->devices, items[i].device);
     if (device == CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s=%s': device '%s' is not in the list of devices", items[i].pattern,
                             items[i].device, items[i].device);
     }
     uint32_t hits;
-    CLV__TRY(fix_by_name(plan, names, &items[i], device, pinned, &hits, error));
+    CLV__TRY(fix_by_name(f, i, device, &hits, error));
     if (hits == 0) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s=%s' matches no %s of the model", items[i].pattern, items[i].device,
-                            names != NULL ? "node" : "operator");
+                            f->names != NULL ? "node" : "operator");
     }
   }
   return CLV_OK;
+}
+
+static clv_status fix_all(const fixing *f, clv_error *error) {
+  CLV__TRY(fix_kind(f, false, error));
+  return fix_kind(f, true, error);
 }
 
 static clv_status fix_nodes(const clv_plan *plan, const clv_plan_options *options, uint32_t *pinned, clv_error *error) {
@@ -57,14 +85,22 @@ static clv_status fix_nodes(const clv_plan *plan, const clv_plan_options *option
   clv__map names;
   clv__map_init(&names, graph->allocator);
   clv_status status = CLV_OK;
+  fixing forces = {.plan = plan, .items = options->forces, .count = options->force_count, .pinned = pinned};
+  fixing pins = {.plan = plan, .names = &names, .items = options->pins, .count = options->pin_count, .pinned = pinned};
+  forces.by = pins.by = clv__allocate(graph->allocator, (graph->node_count + 1) * sizeof *pins.by);
+  if (pins.by == NULL) {
+    status = clv__error_memory(error, graph->node_count * sizeof *pins.by);
+    goto cleanup;
+  }
   for (clv_node_id n = 0; options->pin_count > 0 && n < graph->node_count; ++n) {
     if (clv__map_set(&names, graph->nodes[n].name, n)) continue;
     status = clv__error_memory(error, sizeof(clv__map_slot));
     goto cleanup;
   }
-  CLV__TRY_GOTO(fix_all(plan, NULL, options->forces, options->force_count, pinned, error));
-  CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned, error)); /* pins override forces */
+  CLV__TRY_GOTO(fix_all(&forces, error));
+  CLV__TRY_GOTO(fix_all(&pins, error)); /* pins override forces */
 cleanup:
+  clv__release(graph->allocator, pins.by);
   clv__map_finish(&names);
   return status;
 }

@@ -75,6 +75,31 @@ static void pins_hold(void **state) {
   close_all(&f);
 }
 
+/* Pins of one kind that disagree are refused, whichever comes first, and the error has both. */
+static void pins_agree(void **state) {
+  (void)state;
+  static const clv_assignment cases[][2] = {
+      {{"relu*", "cpu"}, {"*lu2", "npu"}}, {{"*lu2", "npu"}, {"relu*", "cpu"}}, {{"relu2", "cpu"}, {"relu2", "npu"}}};
+  fixture f;
+  open_with(&f, NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    for (int forced = 0; forced < 2; ++forced) {
+      clv_error error = {0};
+      clv_plan *plan;
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      static const clv_assignment forces[] = {{"Re*", "cpu"}, {"R*u", "npu"}};
+      if (forced == 1)
+        options.forces = forces, options.force_count = 2;
+      else
+        options.pins = cases[i], options.pin_count = 2;
+      assert_int_equal(clv_plan_make(f.graph, f.devices, &options, &plan, &error), CLV_INVALID_ARGUMENT);
+      assert_non_null(strstr(error.message, forced == 1 ? "'Re*=cpu'" : cases[i][0].pattern));
+      assert_non_null(strstr(error.message, forced == 1 ? "'R*u=npu'" : cases[i][1].pattern));
+    }
+  }
+  close_all(&f);
+}
+
 static bool no_matmul_on_npu(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
   (void)user_data;
   if (strcmp(device, "npu") != 0 || strcmp(node->op, "MatMul") != 0) return true;
@@ -292,9 +317,13 @@ static void plan_files_read_back(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(other_devices_are_named), cmocka_unit_test(pins_hold),
-      cmocka_unit_test(refusals_say_why),        cmocka_unit_test(memory_moves_partitions),
-      cmocka_unit_test(one_addition_at_a_time),  cmocka_unit_test(plan_files_read_back),
+      cmocka_unit_test(other_devices_are_named),
+      cmocka_unit_test(pins_hold),
+      cmocka_unit_test(pins_agree),
+      cmocka_unit_test(refusals_say_why),
+      cmocka_unit_test(memory_moves_partitions),
+      cmocka_unit_test(one_addition_at_a_time),
+      cmocka_unit_test(plan_files_read_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
