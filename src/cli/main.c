@@ -95,7 +95,7 @@ static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv
   if (count < 2) return cli_usage(cli, error, "a command is missing; 'cleave --help' lists the commands");
   const char *first = arguments[1];
   cli->color_out = wants_color(cli, "auto", STDOUT_FILENO);
-  if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
+  if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0 || (strcmp(first, "version") == 0 && count == 2)) {
     printf("cleave %s\n", clv_version());
     return CLV_OK;
   }

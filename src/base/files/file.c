@@ -29,14 +29,34 @@ static void keep_open(clv__file_map *map, const void *data, const struct stat *i
     atomic_fetch_sub(&kept_open, 1);
 }
 
+/* Copies what a pipe has, up to its end, to a file in memory, which replaces `*file`. Does not wait for a first writer. */
+static clv_status take_pipe(const char *path, int *file, clv_error *error) {
+  int pipe = *file, memory = memfd_create("cleave-pipe", MFD_CLOEXEC);
+  uint8_t block[1 << 16];
+  ssize_t got = memory < 0 || fcntl(pipe, F_SETFL, 0) != 0 ? -1 : 1; /* from now on, reads wait */
+  while (got > 0) {
+    do got = read(pipe, block, sizeof block);
+    while (got < 0 && errno == EINTR);
+    if (got > 0 && write(memory, block, (size_t)got) != got) got = -1;
+  }
+  int code = errno;
+  close(pipe);
+  *file = memory;
+  return got == 0 ? CLV_OK : clv__error_set(error, CLV_IO_ERROR, "%s: cannot read the pipe: %s", path, strerror(code));
+}
+
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error) {
   *map = (clv__file_map){0};
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
     return clv__error_set(error, errno == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR, "%s: cannot open: %s", path, strerror(errno));
   }
-  clv_status status = CLV_OK;
   struct stat info;
+  clv_status status = fstat(file, &info) == 0 && S_ISFIFO(info.st_mode) ? take_pipe(path, &file, error) : CLV_OK;
+  if (status != CLV_OK) {
+    if (file >= 0) close(file);
+    return status;
+  }
   if (fstat(file, &info) != 0) {
     status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot read the file's size: %s", path, strerror(errno));
   } else if (!S_ISREG(info.st_mode)) {

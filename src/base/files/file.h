@@ -4,8 +4,9 @@
 
 #include "cleave/types.h"
 
-/* A read-only mapping of a whole regular file. An empty file has data NULL and size 0. The mapping shows later changes of the
- * file, and reading beyond a new end of the file raises SIGBUS. So users of a long-lived mapping call clv__file_map_check(). */
+/* A read-only mapping of a whole regular file, or of what was read from a pipe. An empty file has data NULL and size 0. The
+ * mapping shows later changes of the file, and reading beyond a new end of the file raises SIGBUS. So users of a long-lived
+ * mapping call clv__file_map_check(). */
 typedef struct clv__file_map {
   const uint8_t *data;
   size_t size_bytes;

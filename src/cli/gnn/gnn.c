@@ -60,6 +60,8 @@ static clv_status check_options(cli_invocation *cli, const cli_gnn_verb *verb, c
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   const cli_gnn_verb *verb;
+  if (strcmp(cli->options->operands[0], "help") == 0)
+    return cli_command_gnn.help(cli, cli->options->operand_count > 1 ? cli->options->operands[1] : NULL, error);
   CLV__TRY(find_verb(cli, cli->options->operands[0], &verb, error));
   CLV__TRY(check_options(cli, verb, error));
   bool takes_operand = verb->operands[0] != '\0';
