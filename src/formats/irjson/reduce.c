@@ -144,6 +144,32 @@ static void lower_cumsum(aten *n) {
     clv__aten_return(n, 0, clv__aten_call(n, "CumSum", dtype, x, clv__aten_number(n, CLV_I64, (double)axis)));
 }
 
+/* Returns x[1:] - x[:-1] along an axis; for bools, whether neighbours differ. */
+static value neighbours(aten *n, value x, int64_t axis) {
+  value after = clv__aten_slice(n, x, axis, 1, INT64_MAX, 1), before = clv__aten_slice(n, x, axis, 0, -1, 1);
+  return clv__aten_call(n, x.type.dtype == CLV_BOOL ? "Xor" : "Sub", x.type.dtype, after, before);
+}
+
+/* Lowers diff: joins prepend, self and append, and subtracts neighbours `n` times. If `n` is 0, the result is self alone. */
+static void lower_diff(aten *n) {
+  enum { MAX_TIMES = 16 }; /* bounds the number of nodes */
+  value x = clv__aten_input(n, 0);
+  value given[3] = {clv__aten_optional(n, "prepend", 1), x, clv__aten_optional(n, "append", 2)}, parts[3];
+  int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank), times = clv__aten_int(n, "n", 1);
+  if (x.type.rank < 1 || times < 0 || times > MAX_TIMES) clv__aten_keep(n);
+  clv_dtype dtype = clv__aten_common(n->inputs, n->input_count, (clv__aten_scalar){CLV_DTYPE_NONE, 0, 0});
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < 3 && times > 0; ++i) {
+    if (given[i].id != CLV__NO_ID) parts[count++] = clv__aten_cast(n, given[i], dtype);
+  }
+  if (count > 1) {
+    clv__aten_set_int(n, "axis", axis);
+    x = clv__aten_op(n, "Concat", dtype, parts, count);
+  }
+  for (int64_t i = 0; n->status == CLV_OK && i < times; ++i) x = neighbours(n, x, axis);
+  clv__aten_return(n, 0, x);
+}
+
 /* Lowers topk, sort and argsort to TopK; sorting is topk with k = size. Equal elements keep their order; ATen does not specify
  * it. */
 static void lower_topk(aten *n) {
@@ -164,15 +190,27 @@ static void lower_topk(aten *n) {
 }
 
 const clv__aten_lowering clv__aten_reduce[] = {
-    {"sum", lower_sum},      {"mean", lower_sum},
-    {"prod", lower_sum},     {"amax", lower_sum},
-    {"amin", lower_sum},     {"logsumexp", lower_sum},
-    {"any", lower_any},      {"all", lower_any},
-    {"argmax", lower_arg},   {"argmin", lower_arg},
-    {"max", lower_max},      {"min", lower_max},
-    {"var", lower_var},      {"std", lower_var},
-    {"var_mean", lower_var}, {"linalg_vector_norm", lower_norm},
-    {"norm", lower_norm},    {"cumsum", lower_cumsum},
-    {"topk", lower_topk},    {"sort", lower_topk},
-    {"argsort", lower_topk}, {NULL, NULL},
+    {"sum", lower_sum},
+    {"mean", lower_sum},
+    {"prod", lower_sum},
+    {"amax", lower_sum},
+    {"amin", lower_sum},
+    {"logsumexp", lower_sum},
+    {"any", lower_any},
+    {"all", lower_any},
+    {"argmax", lower_arg},
+    {"argmin", lower_arg},
+    {"max", lower_max},
+    {"min", lower_max},
+    {"var", lower_var},
+    {"std", lower_var},
+    {"var_mean", lower_var},
+    {"linalg_vector_norm", lower_norm},
+    {"norm", lower_norm},
+    {"cumsum", lower_cumsum},
+    {"diff", lower_diff},
+    {"topk", lower_topk},
+    {"sort", lower_topk},
+    {"argsort", lower_topk},
+    {NULL, NULL},
 };
