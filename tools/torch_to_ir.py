@@ -11,17 +11,20 @@ exported model has the sizes of the example inputs.
 A buffer that the module changes (such as a cache) becomes an input of the model. Its new contents become an output, after the
 other outputs. The key `state` of the JSON pairs these inputs with these outputs. The file of weights has the initial contents."""
 import argparse
+import contextlib
 import importlib.util
 import json
+import logging
 import operator
 import os
 import re
 import sys
 import traceback
+import warnings
 
 try:
     import torch
-except ImportError as missing:
+except (ImportError, OSError) as missing:
     if __name__ != "__main__":
         raise
     sys.exit(f"torch_to_ir: PyTorch is missing ({missing}): 'tools/setup torch' installs it in .venv; run .venv/bin/python {sys.argv[0]}")
@@ -33,10 +36,27 @@ STORED = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torc
           torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.uint16: "U16", torch.uint32: "U32", torch.uint64: "U64",
           torch.bool: "BOOL"}
 GETITEM = "<built-in function getitem>"
+# Products whose operands have one dtype. PyTorch rejects others when it computes, but not when it traces.
+PRODUCTS = {"linear", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+            "conv_transpose3d", "convolution"}
 
 
 class ExportError(Exception):
     """The format cannot represent the module; the message names the node."""
+
+
+@contextlib.contextmanager
+def replacing(path, mode, **more):
+    """Opens a file that replaces `path` when it is complete. After an error, `path` is unchanged."""
+    temporary = f"{path}.part"
+    try:
+        with open(temporary, mode, **more) as out:
+            yield out
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
+        raise
 
 
 # ---- safetensors ---------------------------------------------------------------------------------------------------------------
@@ -53,14 +73,12 @@ def write_safetensors(path, tensors):
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    temporary = f"{path}.part"
-    with open(temporary, "wb") as out:
+    with replacing(path, "wb") as out:
         out.write(len(text).to_bytes(8, "little") + text)
         for name in order:
             flat = tensors[name].detach().cpu().contiguous().reshape(-1)
             if flat.numel() > 0:
                 out.write(flat.view(torch.uint8).numpy().data)
-    os.replace(temporary, path)
 
 
 # ---- The text of a call, by its ATen schema
@@ -248,6 +266,10 @@ class Writer:
                 attrs[argument.name] = plain(value, f"{where}: its argument '{argument.name}'")
         returns = [type_text(result.real_type) for result in schema.returns]
         namespace, _, rest = str(schema.name).partition("::")
+        dtypes = sorted({tensor["dtype"] for tensor in inputs})
+        if rest in PRODUCTS and len(dtypes) > 1:
+            raise ExportError(f"{where} multiplies {' and '.join(dtypes)}, but PyTorch multiplies only tensors of the same dtype: "
+                              "change the dtype of an input, or cast the module")
         overload = schema.overload_name or "default"
         self.finish_node(node, node.name, f"{namespace}.{rest}.{overload}", inputs, attrs, self.outputs_of(node), call=call, returns=returns)
 
@@ -333,19 +355,28 @@ def convert(program, name="model"):
     return model, writer.weights
 
 
+def check_outputs(path, params):
+    """Raises an ExportError if the files cannot be written. Called before the export, which may take minutes."""
+    if os.path.realpath(path) == os.path.realpath(params):
+        raise ExportError(f"{path} cannot be both the model and its weights: name it FILE.json, or name the weights with --params")
+    for file in (path, params):
+        folder = os.path.dirname(os.path.abspath(file))
+        if os.path.isdir(file) or not os.path.isdir(folder):
+            raise ExportError(f"{file} cannot be written: " + (f"there is no folder {folder}" if not os.path.isdir(folder) else "it is a folder"))
+
+
 def export(module, args, kwargs=None, path="model.json", params=None, name=None):
     """Exports `module`, traced with the example inputs `args` and `kwargs`. Writes the JSON to `path`, and the weights to
     `params` (default: `path`, ending in .safetensors). Returns the JSON document as a dictionary."""
+    params = params or os.path.splitext(path)[0] + ".safetensors"
+    check_outputs(path, params)
     with torch.no_grad():
         program = torch.export.export(module, tuple(args), kwargs or {})
     model, weights = convert(program, name or type(module).__name__)
-    params = params or os.path.splitext(path)[0] + ".safetensors"
     write_safetensors(params, weights)
-    temporary = f"{path}.part"
-    with open(temporary, "w", encoding="utf-8") as out:
+    with replacing(path, "w", encoding="utf-8") as out:
         json.dump(model, out, separators=(",", ":"))
         out.write("\n")
-    os.replace(temporary, path)
     return model
 
 
@@ -387,8 +418,38 @@ def load_module(path, name):
         raise ExportError(f"{path} does not define '{name}'")
     module = found if isinstance(found, torch.nn.Module) else found()
     if not isinstance(module, torch.nn.Module):
-        raise ExportError(f"{path}: '{name}' is a {type(module).__name__}, not a torch.nn.Module")
+        raise ExportError(f"{path}: '{name}' is not a torch.nn.Module, but of type {type(module).__name__}")
     return module
+
+
+def explain(error):
+    """Returns what the error of the user's module or of torch.export says, without the advice and the stacks that it appends."""
+    said = re.split(r"\n\n|\nException raised from ", str(error).strip())[0]
+    if "is not a known type. If this type holds tensors" in said:
+        said = said.partition(". If this type")[0] + ": outputs must be tensors; set config.use_cache = False in a model of transformers"
+    if isinstance(error, SystemExit):
+        said = f"it exits with {error.code!r}"
+    return f"{type(error).__name__}: {said}"
+
+
+def quiet():
+    """Silences PyTorch's log, which has the stacks of errors that are reported anyway, and warnings about PyTorch's own code."""
+    logging.getLogger("torch").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore", FutureWarning)
+    warnings.simplefilter("ignore", DeprecationWarning)
+
+
+def run(arguments):
+    torch.manual_seed(arguments.seed)
+    module = load_module(arguments.file, arguments.name).eval()
+    if arguments.dtype:
+        module = module.to(arguments.dtype)
+    inputs = [(name, make_input(shape, dtype or arguments.dtype or torch.float32)) for name, shape, dtype in arguments.input]
+    args = [tensor for name, tensor in inputs if name is None]
+    kwargs = {name: tensor for name, tensor in inputs if name is not None}
+    model = export(module, args, kwargs, arguments.output, arguments.params, arguments.name)
+    print(f"{arguments.output}: {len(model['nodes'])} nodes, {len(model['weights'])} weights, "
+          f"{len(model['graph_inputs'])} inputs, {len(model['graph_outputs'])} outputs", flush=True)
 
 
 def main():
@@ -404,28 +465,24 @@ def main():
     parser.add_argument("--traceback", action="store_true", help="if an error occurs, also print where in the Python code")
     parser.add_argument("--seed", type=int, default=0, help="seed of random weights and inputs")
     arguments = parser.parse_args()
-    torch.manual_seed(arguments.seed)
+    if not arguments.traceback:
+        quiet()
     try:
-        module = load_module(arguments.file, arguments.name).eval()
-        if arguments.dtype:
-            module = module.to(arguments.dtype)
-        inputs = [(name, make_input(shape, dtype or arguments.dtype or torch.float32)) for name, shape, dtype in arguments.input]
-        args = [tensor for name, tensor in inputs if name is None]
-        kwargs = {name: tensor for name, tensor in inputs if name is not None}
-        model = export(module, args, kwargs, arguments.output, arguments.params, arguments.name)
+        run(arguments)
+    except KeyboardInterrupt:
+        print("torch_to_ir: interrupted", file=sys.stderr)
+        return 130
     except (ExportError, OSError) as error:
         print(f"torch_to_ir: {error}", file=sys.stderr)
+        sys.stdout = None  # else Python writes the rest at its exit, which fails again if standard output is full or closed
         return 1
-    except Exception as error:  # of the user's module or of torch.export, which raises many kinds
+    except (Exception, SystemExit) as error:  # of the user's module or of torch.export, which raises many kinds
         if arguments.traceback:
             traceback.print_exc()
-        said = str(error).strip().split("\n\n")[0]  # torch.export appends advice and the user's stack
-        print(f"torch_to_ir: {arguments.file}: '{arguments.name}' cannot be exported: {type(error).__name__}: {said}", file=sys.stderr)
+        print(f"torch_to_ir: {arguments.file}: '{arguments.name}' cannot be exported: {explain(error)}", file=sys.stderr)
         if not arguments.traceback:
             print("torch_to_ir: --traceback shows where", file=sys.stderr)
         return 1
-    print(f"{arguments.output}: {len(model['nodes'])} nodes, {len(model['weights'])} weights, "
-          f"{len(model['graph_inputs'])} inputs, {len(model['graph_outputs'])} outputs")
     return 0
 
 
