@@ -121,7 +121,7 @@ def unary_cases():
                         "hardsigmoid": np.clip(x + 3, 0, 6) / 6, "mish": x * np.tanh(np.log1p(np.exp(x))),
                         "softplus": np.log1p(np.exp(x)), "relu6": np.clip(x, 0, 6), "hardtanh": np.clip(x, -1, 1),
                         "elu": np.where(x > 0, x, np.expm1(x)), "celu": np.where(x > 0, x, np.expm1(x)),
-                        "leaky_relu": np.where(x > 0, x, 0.01 * x), "alias": x, "clone": x, "detach": x}.items():
+                        "leaky_relu": np.where(x > 0, x, 0.01 * x), "alias": x, "clone": x, "detach": x, "detach_": x}.items():
         case(f"aten.{name}.default", [x], {}, f32(array))
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     case("aten.selu.default", [x], {}, f32(scale * np.where(x > 0, x, alpha * np.expm1(x))))

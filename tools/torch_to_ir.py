@@ -336,9 +336,11 @@ class Writer:
 
 
 def is_functional(program):
-    """Returns whether no node modifies its inputs or contains a graph."""
+    """Returns whether no node modifies its inputs or contains a graph. detach_, which changes no data, counts as functional."""
     for node in program.graph.nodes:
         if node.op != "call_function" or node.target is operator.getitem:
+            continue
+        if node.target is torch.ops.aten.detach_.default:
             continue
         if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
             return False
@@ -365,11 +367,21 @@ def check_outputs(path, params):
             raise ExportError(f"{file} cannot be written: " + (f"there is no folder {folder}" if not os.path.isdir(folder) else "it is a folder"))
 
 
+def register_caches():
+    """Lets torch.export return the keys and values in a DynamicCache, which decoders of transformers return. Other caches it
+    rejects."""
+    if "transformers" in sys.modules:
+        with contextlib.suppress(ImportError):
+            from transformers.integrations.executorch import register_dynamic_cache_export_support
+            register_dynamic_cache_export_support()
+
+
 def export(module, args, kwargs=None, path="model.json", params=None, name=None):
     """Exports `module`, traced with the example inputs `args` and `kwargs`. Writes the JSON to `path`, and the weights to
     `params` (default: `path`, ending in .safetensors). Returns the JSON document as a dictionary."""
     params = params or os.path.splitext(path)[0] + ".safetensors"
     check_outputs(path, params)
+    register_caches()
     with torch.no_grad():
         program = torch.export.export(module, tuple(args), kwargs or {})
     model, weights = convert(program, name or type(module).__name__)

@@ -68,6 +68,7 @@ const clv__aten_lowering clv__aten_view[] = {
     {"alias_copy", lower_identity},
     {"clone", lower_identity},
     {"detach", lower_identity},
+    {"detach_", lower_identity}, /* in place, but changes no data */
     {"detach_copy", lower_identity},
     {"contiguous", lower_identity},
     {"lift_fresh_copy", lower_identity},
