@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 import oracle
 import torch_runs
+import torch_transformers
 
 # ---- Lowerings that other compilers have got wrong
 
@@ -327,7 +328,10 @@ def run_models(tally, folder, names, devices, every):
     missing = oracle.missing_device("openvino:CPU")
     if missing:
         tally.skip("models on openvino:CPU", missing)
-    for name, (module, examples, forced) in make_all().items():
+    models = make_all()
+    if every:
+        models.update(torch_transformers.make_all(tally))
+    for name, (module, examples, forced) in models.items():
         if names and not any(wanted in name for wanted in names):
             continue
         module = module.eval()

@@ -30,9 +30,8 @@ def cast(value, dtype):
 
 
 def flat(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [item for part in value for item in flat(part)] if isinstance(value, (tuple, list)) else []
+    """Returns the tensors in a module's result, in the order of torch.export."""
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 class Group(torch.nn.Module):
