@@ -67,6 +67,7 @@
 #define clv__row_from_i64 CLV__ISA_NAME(clv__row_from_i64, CLV__ISA_SUFFIX)
 #define clv__row_to_f32 CLV__ISA_NAME(clv__row_to_f32, CLV__ISA_SUFFIX)
 #define clv__row_to_f64 CLV__ISA_NAME(clv__row_to_f64, CLV__ISA_SUFFIX)
+#define clv__row_to_f64_odd CLV__ISA_NAME(clv__row_to_f64_odd, CLV__ISA_SUFFIX)
 #define clv__row_to_i64 CLV__ISA_NAME(clv__row_to_i64, CLV__ISA_SUFFIX)
 #define clv__rows_extreme CLV__ISA_NAME(clv__rows_extreme, CLV__ISA_SUFFIX)
 #define clv__rows_extreme_at CLV__ISA_NAME(clv__rows_extreme_at, CLV__ISA_SUFFIX)

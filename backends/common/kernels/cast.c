@@ -19,11 +19,11 @@ static clv__small_round read_round(const clv__kernel_call *call) {
   return clv__attribute_is(call->attributes, "round_mode", "nearest", false) ? CLV__SMALL_NEAREST : CLV__SMALL_UP;
 }
 
-/* Converts through double, which represents every number of the other dtypes exactly, except large 64-bit integers. So only those
- * may be rounded twice. */
+/* Converts through double, which represents every number of the other dtypes exactly, except large 64-bit integers. Those are
+ * first rounded to odd. */
 static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
   double row[BLOCK];
-  clv__row_to_f64(from->dtype, from->data, first, count, row);
+  clv__row_to_f64_odd(from->dtype, from->data, first, count, row);
   for (int64_t i = 0; i < count; ++i) {
     const uint8_t bits = to->dtype == CLV_F8E8M0 ? clv__small_power_of(row[i], how.saturate, how.round)
                                                  : clv__small_from_f64(to->dtype, row[i], how.saturate);
@@ -48,7 +48,7 @@ static void cast_run(const clv_tensor *from, const clv_tensor *to, int64_t first
       clv__row_from_f32(to->dtype, to->data, at, block, row);
     } else {
       double row[BLOCK];
-      clv__row_to_f64(from->dtype, from->data, at, block, row);
+      (to->dtype == CLV_F64 ? clv__row_to_f64 : clv__row_to_f64_odd)(from->dtype, from->data, at, block, row);
       clv__row_from_f64(to->dtype, to->data, at, block, row);
     }
   }

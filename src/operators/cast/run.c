@@ -32,10 +32,11 @@ static clv_status run_bit_cast(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Rounds once: a 64-bit integer is converted directly to f32, not through f64. */
-static float load_f32(const clv_tensor *tensor, int64_t index) {
-  float value;
-  clv__row_to_f32(tensor->dtype, tensor->data, index, 1, &value);
+/* Loads an element that is then rounded to `to`: the nearest double for f64, otherwise one that is rounded to odd, so that the
+ * element is rounded once. */
+static double load(const clv_tensor *tensor, int64_t index, clv_dtype to) {
+  double value;
+  (to == CLV_F64 ? clv__row_to_f64 : clv__row_to_f64_odd)(tensor->dtype, tensor->data, index, 1, &value);
   return value;
 }
 
@@ -49,15 +50,13 @@ static clv_status run_cast(const clv__kernel_call *call) {
   if (clv__tensor_is_empty(from)) return CLV_OK;
   clv__small_clear(to);
   for (int64_t i = 0; i < clv__dims_count(from, 0, from->rank); ++i) {
-    const double value = clv__element_load(from, i); /* exact, except for 64-bit integers above 2^53 */
+    const double value = load(from, i, to->dtype);
     if (to_small) {
       const uint8_t bits = to->dtype == CLV_F8E8M0 ? clv__small_power_of(value, saturates, round)
                                                    : clv__small_from_f64(to->dtype, value, saturates);
       clv__small_store(to->dtype, to->data, (size_t)i, bits);
     } else if (!IS_FLOAT(from->dtype) && !to_float) {
       clv__element_store_int(to, i, clv__element_load_int(from, i));
-    } else if (to->dtype == CLV_F32) {
-      ((float *)to->data)[i] = load_f32(from, i);
     } else {
       clv__element_store(to, i, value);
     }

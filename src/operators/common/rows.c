@@ -97,6 +97,24 @@ void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t c
   }
 }
 
+static double round_to_odd(uint64_t value) {
+  const int lost = value >> 53 == 0 ? 0 : 11 - __builtin_clzll(value); /* a double has 53 bits of mantissa */
+  const uint64_t rest = value & (((uint64_t)1 << lost) - 1);
+  return (double)((value - rest) | (rest != 0 ? (uint64_t)1 << lost : 0));
+}
+
+void clv__row_to_f64_odd(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row) {
+  switch (dtype) {
+    case CLV_U64:
+      CONVERT(uint64_t, round_to_odd(source[i]))
+    case CLV_I64:
+      CONVERT(int64_t, source[i] < 0 ? -round_to_odd(0 - (uint64_t)source[i]) : round_to_odd((uint64_t)source[i]))
+    default:
+      clv__row_to_f64(dtype, data, first, count, row);
+      break;
+  }
+}
+
 /* Values up to `low` become `minimum`, values from `high` on become `maximum`. Both bounds are exact in double. */
 #define SATURATE(type, low, high, minimum, maximum) \
   (isnan(row[i]) ? (type)0 : (double)row[i] <= (low) ? (minimum) : (double)row[i] >= (high) ? (maximum) : (type)row[i])

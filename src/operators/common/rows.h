@@ -8,6 +8,10 @@
  * (base/tensor/small.h). */
 void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
 void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
+/* Like clv__row_to_f64(), but rounds 64-bit integers to odd: if bits are lost, the last bit that stays is set. Rounding such a
+ * double again, to a dtype with at most 51 bits of mantissa, rounds the integer once (Boldo and Melquiond, "Emulation of FMA and
+ * correctly rounded sums: proved algorithms using rounding to odd", 2008). */
+void clv__row_to_f64_odd(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
 /* Convert `row` to elements [first, first + count) of `data`. Values for integer dtypes are truncated and saturate (those of less
  * than a byte keep the low bits). Small floats saturate. A NaN becomes 0 in an integer. */
 void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row);
