@@ -45,7 +45,9 @@ typedef struct clv__torch_api {
   int (*list_push)(clv__torch_list list, clv__torch_value value);
   int (*list_delete)(clv__torch_list list);
   int (*string_new)(const char *data, size_t length, clv__torch_string *string);
+  int (*string_delete)(clv__torch_string string);
   int (*optional_new)(clv__torch_value **value); /* allocates memory for the value of an optional argument that is not None */
+  int (*optional_delete)(clv__torch_value *value);
 
   int (*call)(const char *op, const char *overload, clv__torch_value *stack, uint64_t abi_version);
   const char *(*last_error)(void); /* message of the last function that failed on this thread */

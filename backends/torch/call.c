@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether the last call failed before it took its arguments. */
+static bool is_unknown(const clv__torch_api *api) {
+  const char *words = api->last_error();
+  return words != NULL && strncmp(words, "Could not find schema", 21) == 0;
+}
+
 static clv_status failed(const clv__torch_api *api, const clv__torch_call *call, clv_error *error) {
   const char *words = api->last_error();
   if (words == NULL) words = "no reason given";
-  bool unknown = strncmp(words, "Could not find schema", 21) == 0;
-  return clv__error_set(error, unknown ? CLV_NOT_SUPPORTED : CLV_DEVICE_ERROR, "PyTorch %s: %s%s%s: %.*s", api->version, call->op,
-                        call->overload[0] != '\0' ? "." : "", call->overload, (int)strcspn(words, "\n"), words);
+  return clv__error_set(error, is_unknown(api) ? CLV_NOT_SUPPORTED : CLV_DEVICE_ERROR, "PyTorch %s: %s%s%s: %.*s", api->version,
+                        call->op, call->overload[0] != '\0' ? "." : "", call->overload, (int)strcspn(words, "\n"), words);
 }
 
 /* ---- Arguments ---- */
@@ -58,26 +63,83 @@ static bool make_item(const clv__torch_api *api, const clv__torch_argument *argu
   return false;
 }
 
+/* Deletes an item that no call has taken. */
+static void delete_item(const clv__torch_api *api, clv__torch_kind kind, bool is_optional, clv__torch_value value) {
+  clv__torch_value *held = (clv__torch_value *)(uintptr_t)value;
+  if (is_optional) value = *held;
+  if (kind == CLV__TORCH_TENSOR) (void)api->tensor_delete((clv__torch_tensor)(uintptr_t)value);
+  if (kind == CLV__TORCH_STRING) (void)api->string_delete((clv__torch_string)(uintptr_t)value);
+  if (is_optional) (void)api->optional_delete(held);
+}
+
+static void delete_list(const clv__torch_api *api, const clv__torch_argument *argument, clv__torch_list list) {
+  size_t size = 0;
+  clv__torch_value value;
+  (void)api->list_size(list, &size);
+  for (size_t i = 0; i < size; ++i) {
+    if (argument->items[i].is_none || api->list_get(list, i, &value) != 0) continue;
+    delete_item(api, argument->kind, argument->items_are_optional, value);
+  }
+  (void)api->list_delete(list);
+}
+
+/* Deletes an argument that no call has taken. */
+static void delete_argument(const clv__torch_api *api, const clv__torch_argument *argument, clv__torch_value value) {
+  if (argument->is_none) return;
+  if (!argument->is_list) {
+    delete_item(api, argument->kind, argument->is_optional, value);
+    return;
+  }
+  clv__torch_value *held = (clv__torch_value *)(uintptr_t)value;
+  delete_list(api, argument, (clv__torch_list)(uintptr_t)(argument->is_optional ? *held : value));
+  if (argument->is_optional) (void)api->optional_delete(held);
+}
+
+static bool make_list(const clv__torch_api *api, const clv__torch_argument *argument, const clv__torch_tensor *inputs,
+                      clv__torch_list *list) {
+  if (api->list_new(argument->count, list) != 0) return false;
+  for (uint32_t i = 0; i < argument->count; ++i) {
+    const clv__torch_item *item = &argument->items[i];
+    clv__torch_value value = 0;
+    bool made = item->is_none || make_item(api, argument, item, inputs, &value), wrapped = false;
+    if (made && !item->is_none && argument->items_are_optional) made = wrapped = make_optional(api, &value);
+    if (made && api->list_push(*list, value) == 0) continue;
+    if (value != 0) delete_item(api, argument->kind, wrapped, value);
+    delete_list(api, argument, *list);
+    return false;
+  }
+  return true;
+}
+
+/* Makes the value of an argument. If it fails, nothing is left to delete. */
 static bool make_argument(const clv__torch_api *api, const clv__torch_argument *argument, const clv__torch_tensor *inputs,
                           clv__torch_value *value) {
+  clv__torch_list list = NULL;
   *value = 0;
   if (argument->is_none) return true;
-  if (!argument->is_list) {
-    if (!make_item(api, argument, &argument->items[0], inputs, value)) return false;
-  } else {
-    clv__torch_list list;
-    if (api->list_new(argument->count, &list) != 0) return false;
-    for (uint32_t i = 0; i < argument->count; ++i) {
-      clv__torch_value item = 0;
-      if (!argument->items[i].is_none) {
-        if (!make_item(api, argument, &argument->items[i], inputs, &item)) return false;
-        if (argument->items_are_optional && !make_optional(api, &item)) return false;
-      }
-      if (api->list_push(list, item) != 0) return false;
-    }
-    *value = (clv__torch_value)(uintptr_t)list;
+  if (argument->is_list ? !make_list(api, argument, inputs, &list)
+                        : !make_item(api, argument, &argument->items[0], inputs, value))
+    return false;
+  if (argument->is_list) *value = (clv__torch_value)(uintptr_t)list;
+  if (!argument->is_optional || make_optional(api, value)) return true;
+  if (argument->is_list)
+    delete_list(api, argument, list);
+  else
+    delete_item(api, argument->kind, false, *value);
+  return false;
+}
+
+/* Makes all arguments and the call, which takes them. */
+static clv_status run_call(const clv__torch_api *api, const clv__torch_call *call, const clv__torch_tensor *inputs,
+                           clv__torch_value *stack, clv_error *error) {
+  uint32_t made = 0;
+  while (made < call->argument_count && make_argument(api, &call->arguments[made], inputs, &stack[made])) ++made;
+  if (made == call->argument_count && api->call(call->op, call->overload, stack, api->abi_version) == 0) return CLV_OK;
+  const clv_status status = failed(api, call, error);
+  if (made < call->argument_count || is_unknown(api)) {
+    while (made-- > 0) delete_argument(api, &call->arguments[made], stack[made]);
   }
-  return !argument->is_optional || make_optional(api, value);
+  return status;
 }
 
 /* ---- Results ---- */
@@ -102,11 +164,7 @@ static bool take_list(const clv__torch_api *api, clv__torch_list list, clv__torc
 
 clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call *call, const clv__torch_tensor *inputs,
                                 clv__torch_value *stack, clv__torch_tensor *outputs, uint32_t output_count, clv_error *error) {
-  for (uint32_t i = 0; i < call->argument_count; ++i) {
-    /* This fails only if memory runs out. The values of earlier arguments then leak. */
-    if (!make_argument(api, &call->arguments[i], inputs, &stack[i])) return failed(api, call, error);
-  }
-  if (api->call(call->op, call->overload, stack, api->abi_version) != 0) return failed(api, call, error);
+  CLV__TRY(run_call(api, call, inputs, stack, error));
   uint32_t taken = 0;
   bool fits = true;
   for (uint32_t i = 0; i < call->return_count; ++i) {
