@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "compile/folder.h"
 #include "execute/session.h"
+#include "formats/foreign.h"
 #include "formats/irjson/irjson.h"
 
 clv_devices_options cli_devices_options(const cli_invocation *cli) {
@@ -231,6 +232,9 @@ static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *erro
   struct stat info;
   if (stat(job->path, &info) != 0 || !S_ISDIR(info.st_mode)) return CLV_OK;
   if (!clv__folder_recognise(job->path)) {
+    const char *foreign = clv__foreign_folder(job->path);
+    if (foreign != NULL)
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not an ONNX model: it is %s", job->path, foreign);
     return clv__error_set(
         error, CLV_INVALID_ARGUMENT,
         "%s: neither a regular file nor a directory written by 'cleave compile', which contains '" CLV__FOLDER_LIST "'",

@@ -4,7 +4,9 @@
 #include "formats/foreign.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats/onnx/protobuf.h"
 
@@ -96,5 +98,23 @@ const char *clv__foreign_format(const void *data, size_t size_bytes) {
   if (is_core_ml(data, size_bytes)) return "a Core ML model: " EXPORT_ORIGINAL;
   if (is_safetensors(data, size_bytes))
     return "safetensors, which contain only weights: give them with --params, together with an IR JSON model";
+  return NULL;
+}
+
+/* ---- Folders ---- */
+
+const char *clv__foreign_folder(const char *path) {
+  static const member files[] = {
+      {"model.onnx", "a folder with an ONNX model: give its file model.onnx"},
+      {"saved_model.pb",
+       "a SavedModel of TensorFlow: convert it with 'python -m tf2onnx.convert --saved-model FOLDER --output model.onnx'"},
+      {"Manifest.json", "a Core ML package: " EXPORT_ORIGINAL},
+      {"config.json", "a model of transformers: export it with 'optimum-cli export onnx' or tools/torch_to_ir.py"},
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+    char file[4096];
+    const int length = snprintf(file, sizeof file, "%s/%s", path, files[i].name);
+    if (length > 0 && (size_t)length < sizeof file && access(file, F_OK) == 0) return files[i].what;
+  }
   return NULL;
 }

@@ -1,7 +1,9 @@
-/* Tests files of other programs that are given as models: each is recognised, ONNX models are not, and no byte beyond the end is
- * read. */
+/* Tests files and folders of other programs that are given as models: each is recognised, ONNX models are not, and no byte beyond
+ * the end is read. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "formats/foreign.h"
@@ -80,7 +82,32 @@ static void test_error(void **state) {
   check_error(core_ml, sizeof core_ml - 1, "not an ONNX model: it is a Core ML model");
 }
 
+static void test_folders(void **state) {
+  static const struct {
+    const char *file, *what;
+  } folders[] = {{"config.json", "transformers"},
+                 {"Manifest.json", "Core ML"},
+                 {"saved_model.pb", "SavedModel"},
+                 {"model.onnx", "model.onnx"}};
+  char folder[] = "/tmp/cleave-foreign-XXXXXX", file[sizeof folder + 32];
+  (void)state;
+  assert_non_null(mkdtemp(folder));
+  assert_null(clv__foreign_folder(folder));
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i) {
+    snprintf(file, sizeof file, "%s/%s", folder, folders[i].file);
+    FILE *made = fopen(file, "w");
+    assert_non_null(made);
+    assert_int_equal(fclose(made), 0);
+    const char *what = clv__foreign_folder(folder);
+    if (what == NULL || strstr(what, folders[i].what) == NULL)
+      fail_msg("a folder with %s is '%s'", folders[i].file, what != NULL ? what : "nothing");
+    assert_int_equal(remove(file), 0);
+  }
+  assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples), cmocka_unit_test(test_error)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples), cmocka_unit_test(test_error),
+                                     cmocka_unit_test(test_folders)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
