@@ -291,7 +291,10 @@ def shapes():
     case(f, "pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), real(1, 8, 2, 3))
     case(f, "tril", lambda x: torch.tril(x, -1), real(4, 5))
     case(f, "triu", lambda x: torch.triu(x, 1), real(2, 4, 5))
-    case(f, "roll", lambda x: torch.roll(x, 1, 1), real(2, 4), kept="aten.roll.default")
+    case(f, "roll", lambda x: torch.roll(x, 1, 1), real(2, 4), dtypes=FLOATS)
+    case(f, "roll, several axes", lambda x: torch.roll(x, (-2, 7, 0), (1, -1, 0)), real(2, 4, 5))
+    case(f, "roll, flattened", lambda x: torch.roll(x, -5), real(2, 4))
+    case(f, "roll, empty", lambda x: torch.roll(x, 1, 0), real(0, 4))
 
 
 def joining():

@@ -91,6 +91,36 @@ static void lower_flip(aten *n) {
                                   clv__aten_vector(n, axes, count), clv__aten_vector(n, steps, count)));
 }
 
+/* Moves elements by `shift` along an axis. Those beyond its end reappear at its start. */
+static value rolled(aten *n, value x, int64_t shift, int64_t axis) {
+  const int64_t size = x.type.dims[axis], first = size == 0 ? 0 : (size - shift % size) % size; /* it becomes element 0 */
+  if (first == 0) return x;
+  value parts[2] = {clv__aten_slice(n, x, axis, first, size, 1), clv__aten_slice(n, x, axis, 0, first, 1)};
+  clv__aten_set_int(n, "axis", axis);
+  value made = clv__aten_op(n, "Concat", x.type.dtype, parts, 2);
+  return (value){made.id, x.type};
+}
+
+/* Without dims, roll moves the elements of the flattened tensor. */
+static void lower_roll(aten *n) {
+  value x = clv__aten_input(n, 0);
+  int64_t shifts[CLV__ATEN_MAX_LIST], axes[CLV__ATEN_MAX_LIST] = {0};
+  uint32_t count = clv__aten_ints(n, "shifts", shifts), axis_count = clv__aten_ints(n, "dims", axes);
+  size_t elements;
+  if (!clv__tensor_count(&x.type, &elements)) return;
+  if (count != (axis_count == 0 ? 1 : axis_count))
+    clv__aten_fail(n, "attrs.shifts has %u entries, but attrs.dims has %u", count, axis_count);
+  if (axis_count == 0) x = clv__aten_reshape(n, x, 1, (int64_t[]){(int64_t)elements});
+  for (uint32_t i = 0; n->status == CLV_OK && i < count; ++i) {
+    if (axes[i] < 0) axes[i] += x.type.rank;
+    if (axes[i] < 0 || axes[i] >= x.type.rank)
+      clv__aten_fail(n, "attrs.dims[%u] is out of range for rank %d", i, (int)x.type.rank);
+    else
+      x = rolled(n, x, shifts[i], axes[i]);
+  }
+  clv__aten_return(n, 0, clv__aten_reshape(n, x, n->outputs[0].type.rank, n->outputs[0].type.dims));
+}
+
 /* Converts the order of the pads. ATen lists them from the last axis to the first, with both ends of an axis next to each other.
  */
 static void lower_pad(aten *n) {
@@ -207,6 +237,7 @@ const clv__aten_lowering clv__aten_move[] = {
     {"select", lower_select},
     {"select_copy", lower_select},
     {"flip", lower_flip},
+    {"roll", lower_roll},
     {"pad", lower_pad},
     {"constant_pad_nd", lower_pad},
     {"reflection_pad1d", lower_pad},
