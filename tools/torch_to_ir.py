@@ -24,9 +24,11 @@ import warnings
 
 try:
     import torch
-except (ImportError, OSError) as missing:
+except (ImportError, OSError, KeyboardInterrupt) as missing:
     if __name__ != "__main__":
         raise
+    if isinstance(missing, KeyboardInterrupt):
+        sys.exit("torch_to_ir: interrupted")
     sys.exit(f"torch_to_ir: PyTorch is missing ({missing}): 'tools/setup torch' installs it in .venv; run .venv/bin/python {sys.argv[0]}")
 
 DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
