@@ -69,6 +69,7 @@ void clv__vnpu_device_close(clv_device *device); /* accepts NULL */
 void clv__vnpu_device_info(clv_device *device, clv_device_info *info);
 clv_status clv__vnpu_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
 void clv__vnpu_buffer_free(clv_device *device, clv_buffer *buffer); /* accepts NULL */
+void clv__vnpu_buffer_discard(clv_device *device, clv_buffer *buffer);
 void *clv__vnpu_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
 /* Remove an object from its live list and destroy it. Both accept NULL. */
 void clv__vnpu_executable_free(clv_device *device, clv_executable *executable);

@@ -399,6 +399,17 @@ void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64
   return pointer;
 }
 
+void clv__vnpu_space_discard(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes) {
+  pthread_mutex_lock(&space->lock);
+  bool is_guarded = space->is_guarded;
+  pthread_mutex_unlock(&space->lock);
+  void *data = is_guarded ? clv__vnpu_space_translate(space, address, size_bytes) : NULL;
+  if (data == NULL) return;
+  clv__vnpu_space_enter(space);
+  memset(data, CLV__VNPU_POISON, size_bytes);
+  clv__vnpu_space_leave(space);
+}
+
 clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error) {
   static uint64_t nothing[8]; /* the address of tensors without elements; never read or written */
   *data = nothing;

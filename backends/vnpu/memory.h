@@ -29,6 +29,8 @@ void clv__vnpu_space_close(clv__vnpu_space *space);
 clv_status clv__vnpu_space_allocate(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address, clv_error *error);
 /* Poisons and frees an allocation. `size_bytes` is the size that was requested. Address 0 is ignored. */
 void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
+/* In a guarded space, poisons an allocation; otherwise does nothing. */
+void clv__vnpu_space_discard(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
 /* The size of an allocation of `size_bytes`: rounded up to the alignment. */
 uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes);
 uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
@@ -38,7 +40,7 @@ bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
  * from several threads. In a guarded space, an access outside of such a section is a fault; otherwise nothing happens. */
 void clv__vnpu_space_enter(clv__vnpu_space *space);
 void clv__vnpu_space_leave(clv__vnpu_space *space);
-/* Guards the space from now on. Has no effect on the space "host". */
+/* Guards the space from now on. The space "host" is never shut. */
 void clv__vnpu_space_guard(clv__vnpu_space *space);
 
 /* Translates a device address to a host pointer. Returns NULL unless [address, address + size) lies inside one allocation. In the

@@ -110,6 +110,10 @@ void clv__vnpu_buffer_free(clv_device *device, clv_buffer *buffer) {
   clv__release(device->allocator, buffer);
 }
 
+void clv__vnpu_buffer_discard(clv_device *device, clv_buffer *buffer) {
+  clv__vnpu_space_discard(device->space, buffer->address, buffer->size_bytes);
+}
+
 void *clv__vnpu_buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
   return clv__vnpu_space_is_host(device->space) ? (void *)(uintptr_t)buffer->address : NULL;
 }

@@ -239,6 +239,7 @@ static const clv_backend backend_table = {
     .save = &save_slots,
     .scratch = &scratch_slots,
     .capture = &capture_slots,
+    .buffer_discard = clv__vnpu_buffer_discard,
 };
 
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

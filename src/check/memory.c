@@ -49,6 +49,7 @@ static void check_apart(clv__check *check) {
   for (uint32_t i = 0; status == CLV_OK && i < COUNT; ++i) {
     memset(bytes, (int)i + 1, sizeof bytes);
     status = b->buffer_alloc(check->handle, BYTES, &buffers[i], &error);
+    if (status == CLV_OK && b->buffer_discard != NULL) b->buffer_discard(check->handle, buffers[i]);
     if (status == CLV_OK) status = b->copy_in(check->handle, stream, buffers[i], 0, bytes, BYTES, &error);
     if (status == CLV_OK) status = b->stream_synchronize(check->handle, stream, &error);
   }

@@ -395,6 +395,7 @@ static void begin(clv__request *request) {
   memset(request->issued, 0, sizeof request->issued);
   memset(request->board.completed, 0, sizeof request->board.completed); /* needs no lock: no notification is pending */
   request->pending_first = CLV__NO_ID;
+  clv__prepared_discard(request->prepared);
   for (uint32_t s = 0; s < clv__request_plan(request)->step_count; ++s) {
     request->marks[s].is_uncut = false;
     request->marks[s].over_ns = 0;

@@ -357,6 +357,24 @@ void clv__prepared_release_memory(clv__prepared *prepared) {
   prepared->slots = NULL;
 }
 
+static void discard(const clv__request *request, const clv__memory_block *block) {
+  if (block->generation == 0 || block->device == CLV__NO_ID) return;
+  const clv__device *device = clv__request_device(request, block->device);
+  if (!device->is_lost && device->backend->buffer_discard != NULL) device->backend->buffer_discard(device->handle, block->buffer);
+}
+
+void clv__prepared_discard(const clv__prepared *prepared) {
+  const clv__request *request = prepared->request;
+  const clv_plan *plan = clv__request_plan(request);
+  for (uint32_t space = 0; space < plan->devices->space_count; ++space) discard(request, &request->arenas[space]);
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) discard(request, &prepared->slots[i].own);
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    const clv_graph_view *view = plan->partitions[p].view;
+    const clv__staged *staged = prepared->partitions[p].staged;
+    for (uint32_t i = 0; staged != NULL && i < view->input_count + view->output_count; ++i) discard(request, &staged[i].device);
+  }
+}
+
 clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, size_t size_bytes, clv_error *error) {
   if (slot->own.generation != 0 && slot->own.size_bytes >= size_bytes) return CLV_OK;
   clv_devices *devices = prepared->request->session->devices;

@@ -305,6 +305,9 @@ static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_v
   uint32_t index = prepared->slot_of[(size_t)value * prepared->request->session->devices->space_count + space];
   return index == CLV__NO_ID ? NULL : &prepared->slots[index];
 }
+/* At the beginning of a run, while nothing uses the request's memory: tells the devices that the values of the last run are not
+ * needed any more. */
+void clv__prepared_discard(const clv__prepared *prepared);
 /* The current location of a slot's value. */
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot);
 /* Makes room for a value whose size has only just become known. */

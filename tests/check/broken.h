@@ -46,6 +46,7 @@
   X(writes_input, "memory", 0)              \
   X(writes_beside, "memory", 0)             \
   X(endless_memory, "memory", 0)            \
+  X(discards_others, "memory", 1)           \
   X(overlapping_buffers, "memory", 0)       \
   X(loads_anything, "executables", 1)       \
   X(breaks_twin, "executables", 0)          \
@@ -404,6 +405,12 @@ static clv_status broken_buffer_alloc(clv_device *device, uint64_t size_bytes, c
   return CLV_OK;
 }
 
+/* Fault discards_others: also discards the buffer that was discarded before. */
+static void broken_buffer_discard(clv_device *device, clv_buffer *buffer) {
+  if (broken_earlier != NULL) broken_inner->buffer_discard(device, broken_earlier);
+  broken_inner->buffer_discard(device, broken_earlier = buffer);
+}
+
 static void broken_buffer_free(clv_device *device, clv_buffer *buffer) {
   if (buffer == broken_earlier || buffer == broken_later) broken_earlier = broken_later = NULL;
   broken_inner->buffer_free(device, buffer);
@@ -554,7 +561,9 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   broken_table.event_notify = broken_event_notify;
   broken_table.copy_in = broken_copy_in;
   broken_table.buffer_alloc = broken_buffer_alloc;
-  if (broken_now == BROKEN_overlapping_buffers) broken_table.buffer_free = broken_buffer_free;
+  if (broken_now == BROKEN_overlapping_buffers || broken_now == BROKEN_discards_others)
+    broken_table.buffer_free = broken_buffer_free;
+  if (broken_now == BROKEN_discards_others) broken_table.buffer_discard = broken_buffer_discard;
   if (broken_inner->save != NULL) broken_table.save = &broken_save_slots;
   broken_capture = *broken_inner->capture;
   broken_capture.bind = broken_captured_bind;

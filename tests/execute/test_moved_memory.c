@@ -68,6 +68,10 @@ static void *recycle_host_pointer(clv_device *device, clv_buffer *buffer) {
   return recycler.inner->buffer_host_pointer(device, buffer->memory);
 }
 
+static void recycle_discard(clv_device *device, clv_buffer *buffer) {
+  recycler.inner->buffer_discard(device, buffer->memory);
+}
+
 static clv_status recycle_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                              uint64_t size_bytes, clv_error *error) {
   return recycler.inner->copy_in(device, stream, to->memory, to_offset, from, size_bytes, error);
@@ -134,6 +138,7 @@ static clv_status recycle_query(const clv_host *host, void *user_data, const clv
   r->table.close = recycle_close;
   r->table.buffer_alloc = recycle_alloc;
   r->table.buffer_free = recycle_free;
+  r->table.buffer_discard = recycle_discard;
   r->table.buffer_host_pointer = recycle_host_pointer;
   r->table.copy_in = recycle_in;
   r->table.copy_out = recycle_out;

@@ -23,7 +23,7 @@
   X(stream_stop, 1) \
   X(instance_scratch_bytes, 0) X(instance_bind_scratch, 1) X(capture_begin, 1) X(capture_end, 1) \
   X(captured_launch, 1) X(captured_bind, 1) X(captured_destroy, 0) X(captured_bytes, 0) X(finish, 1) \
-  X(instance_time_steps, 1) X(instance_steps, 1)
+  X(instance_time_steps, 1) X(instance_steps, 1) X(buffer_discard, 0)
 /* clang-format on */
 
 typedef enum interposer_slot {
@@ -68,7 +68,8 @@ typedef enum interposer_action {
   INTERPOSER_FAIL,       /* do nothing and return `status`; supports() rejects; slots without a status pass */
   INTERPOSER_FAIL_LATER, /* slots that enqueue return CLV_OK, but the stream fails; other slots fail */
   INTERPOSER_HANG,       /* the stream (or the call) hangs until interposer_release() or close() */
-  INTERPOSER_CORRUPT     /* execute() writes wrong values to its outputs. Other slots pass */
+  INTERPOSER_CORRUPT,    /* execute() writes wrong values to its outputs. Other slots pass */
+  INTERPOSER_SKIP        /* slots that enqueue do nothing and return CLV_OK; other slots pass */
 } interposer_action;
 
 typedef struct interposer_fate {

@@ -132,6 +132,12 @@ static void buffer_free(clv_device *device, clv_buffer *buffer) {
   INNER(device)->buffer_free(device->inner, buffer);
 }
 
+static void buffer_discard(clv_device *device, clv_buffer *buffer) {
+  ASK(device, buffer_discard, .object = buffer);
+  (void)fate;
+  INNER(device)->buffer_discard(device->inner, buffer);
+}
+
 /* Returns NULL if the interposer replaces the memory space, because its buffers then do not count as host memory. */
 static void *buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
   ASK(device, buffer_host_pointer, .object = buffer);
@@ -166,7 +172,7 @@ static void stream_destroy(clv_device *device, clv_stream *stream) {
 }
 
 /* Decides about a call that enqueues `work`. Returns true if the call must not be passed on: the work was deferred because the
- * stream hangs, or is skipped because the stream has failed. */
+ * stream hangs, or is skipped, by the hook or because the stream has failed. */
 static bool put_off(clv_device *device, const interposer_fate *fate, interposer_slot slot, const deferred *work) {
   clv_stream *stream = work->stream;
   bool is_off = true;
@@ -183,7 +189,7 @@ static bool put_off(clv_device *device, const interposer_fate *fate, interposer_
     stream->failed = work->event->failed;
     memcpy(stream->message, work->event->message, sizeof stream->message);
   } else {
-    is_off = stream->failed != CLV_OK;
+    is_off = stream->failed != CLV_OK || fate->action == INTERPOSER_SKIP;
   }
   if (work->kind == DEFERRED_RECORD && !stream->is_hung) {
     work->event->is_hung = false;
@@ -638,6 +644,7 @@ void interposer_fill(interposer *self) {
   PUT(event_notify);
   PUT(stream_stop);
   PUT(finish);
+  PUT(buffer_discard);
 #undef PUT
   /* Offer each group that the backend has, unless the options leave out one of its slots. */
 #define PUT_GROUP(group, bits) \

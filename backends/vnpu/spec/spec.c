@@ -143,7 +143,8 @@ const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
     {"memory", "bytes, such as 64M or 1G (0: no limit)", "size of the device memory (default: as in the description)"},
     {"hang", "a launch number from 1, or 0", "for tests: this launch never ends (default: 0, none)"},
     {"fail", "a launch number from 1, or 0", "for tests: this launch fails (default: 0, none)"},
-    {"guard", "1 or 0", "for tests: device memory cannot be read or written while no engine works (default: 0)"},
+    {"guard", "1 or 0",
+     "for tests: device memory is inaccessible while no engine works, and poisoned before each run (default: 0)"},
     {"spec", "default, all or a file", "the device description, as with --npu-spec (default: default)"},
 };
 

@@ -81,7 +81,7 @@ typedef struct clv__vnpu_spec {
   const clv__vnpu_operator *operators;
   clv__map index; /* operator name -> index */
   clv__vnpu_speed speed;
-  bool is_guarded;           /* the device's memory is shut while no engine works */
+  bool is_guarded;           /* the device's memory is shut while no engine works, and poisoned before each run */
   uint64_t hang_at, fail_at; /* injected faults: number, counted from 1, of the launch that never ends or fails; 0: none */
   const char *canonical;     /* canonical text of the description and the options; the fingerprint is computed from it */
 } clv__vnpu_spec;

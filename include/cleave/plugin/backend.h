@@ -31,7 +31,8 @@
  * while another function is running:
  *   - execute(), copies, events, stream_synchronize() and the slots of `capture`, from several threads on different streams
  *   - stream_stop(), from any thread
- *   - buffer_alloc() and buffer_free(), from any thread; allocate_output() calls them on the thread that it is called from
+ *   - buffer_alloc(), buffer_free() and buffer_discard(), from any thread; allocate_output() calls the first two on the thread
+ *     that it is called from
  * An instance is used on one stream only. It may be enqueued again before its previous execution has finished.
  *
  * The host abandons a device that hangs. It then calls only close(), which must return after finishing or abandoning the work. */
@@ -413,6 +414,11 @@ struct clv_backend {
   const clv_capture_slots *capture;
   const clv_timing_slots *timing;
 };
+
+  /* Optional: the host needs none of the bytes in the buffer any more, and writes those that it reads later. It calls this at the
+   * beginning of each run, for the memory of the values between partitions, while nothing uses that memory. A device that checks
+   * programs overwrites the bytes, so that a value that the run did not write is not the one of the run before. */
+  void (*buffer_discard)(clv_device *device, clv_buffer *buffer);
 
 #ifdef __cplusplus
 }

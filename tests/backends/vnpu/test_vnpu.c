@@ -130,6 +130,35 @@ static void larger_programs_are_refused(void **state) {
   clv__graph_destroy(graph);
 }
 
+/* ---- Poison ---- */
+
+/* Discarding a buffer poisons it, and nothing else, if the memory is guarded. Otherwise the bytes stay. */
+static void discarded_buffers_are_poisoned(void **state) {
+  (void)state;
+  enum { BYTES = 1000 };
+  for (int guarded = 0; guarded < 2; ++guarded) {
+    fake_rig r;
+    clv_error error = {0};
+    uint8_t bytes[BYTES];
+    clv_buffer *buffers[3];
+    fake_rig_open(&r, "guard", guarded ? "1" : "0");
+    memset(bytes, 7, sizeof bytes);
+    for (int i = 0; i < 3; ++i) {
+      assert_ok(r.b->buffer_alloc(r.device, BYTES, &buffers[i], &error), error);
+      assert_ok(r.b->copy_in(r.device, r.session.stream, buffers[i], 0, bytes, BYTES, &error), error);
+    }
+    assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+    r.b->buffer_discard(r.device, buffers[1]);
+    for (int i = 0; i < 3; ++i) {
+      assert_ok(r.b->copy_out(r.device, r.session.stream, bytes, buffers[i], 0, BYTES, &error), error);
+      assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+      for (int k = 0; k < BYTES; ++k) assert_int_equal(bytes[k], guarded && i == 1 ? CLV__VNPU_POISON : 7);
+    }
+    for (int i = 0; i < 3; ++i) r.b->buffer_free(r.device, buffers[i]);
+    fake_rig_finish(&r);
+  }
+}
+
 static void what_was_not_transferred_is_poison(void **state) {
   (void)state;
   fake_rig r;
@@ -525,6 +554,7 @@ int main(void) {
       cmocka_unit_test(programs_equal_evaluation),
       cmocka_unit_test(partitions_equal_evaluation),
       cmocka_unit_test(larger_programs_are_refused),
+      cmocka_unit_test(discarded_buffers_are_poisoned),
       cmocka_unit_test(what_was_not_transferred_is_poison),
       cmocka_unit_test(scratch_is_poisoned_before_every_run),
       cmocka_unit_test(devices_share_memory_spaces),
