@@ -24,7 +24,7 @@ static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, cl
       uint64_t size_bytes = is_own ? instruction->scratch_bytes : p->sizes[v];
       if (size_bytes > UINT64_MAX / 4) return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
       if (size_bytes == 0) continue;
-      size_bytes = clv__align_up(size_bytes, CLV__ALIGNMENT);
+      size_bytes = clv__align_up(size_bytes, p->device->spec.alignment_bytes);
       uint64_t *offset = is_own ? &instruction->scratch_offset : &p->locations[v].offset;
       clv_status status = visit(cookie, n, is_own ? n : p->last_uses[v], size_bytes, offset);
       if (status != CLV_OK) return clv__error_prefix(error, status, "instruction %u", n);
@@ -137,7 +137,7 @@ typedef struct piece {
 } piece;
 
 typedef struct check {
-  uint64_t scratch_bytes;
+  uint64_t scratch_bytes, alignment_bytes;
   clv_error *error;
   piece *pieces;
   size_t count;
@@ -145,9 +145,9 @@ typedef struct check {
 
 static clv_status note_piece(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
   check *c = cookie;
-  if (*offset % CLV__ALIGNMENT != 0) {
-    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch offset %llu is not a multiple of %d", (unsigned long long)*offset,
-                          (int)CLV__ALIGNMENT);
+  if (*offset % c->alignment_bytes != 0) {
+    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch offset %llu is not a multiple of %llu",
+                          (unsigned long long)*offset, (unsigned long long)c->alignment_bytes);
   }
   if (*offset > c->scratch_bytes || size_bytes > c->scratch_bytes - *offset) {
     return clv__error_set(c->error, CLV_INVALID_MODEL, "%llu bytes at offset %llu do not fit in the scratch memory of %llu bytes",
@@ -190,7 +190,7 @@ static clv_status sweep(const clv_executable *p, const check *c, piece **by_rank
 }
 
 static clv_status check_in(clv_executable *p, clv__arena *arena, clv_error *error) {
-  check c = {.scratch_bytes = p->scratch_bytes, .error = error};
+  check c = {.scratch_bytes = p->scratch_bytes, .alignment_bytes = p->device->spec.alignment_bytes, .error = error};
   size_t count = 0;
   CLV__TRY(each_piece(p, count_piece, &count, error));
   c.pieces = clv__arena_allocate_zero(arena, count, sizeof *c.pieces);

@@ -3,6 +3,14 @@
 
 #include "base/error.h"
 
+clv_status clv__vnpu_operand_reach(const clv_executable *program, uint32_t value, uint64_t address, uint64_t size_bytes,
+                                   void **data, clv_error *error) {
+  clv_status status = clv__vnpu_space_reach(program->device->space, address, size_bytes, data, error);
+  if (status == CLV_OK) return status;
+  if (value == CLV_NO_VALUE) return clv__error_prefix(error, status, "scratch of the kernel");
+  return clv__error_prefix(error, status, "'%s'", clv__vnpu_value_name(program, value));
+}
+
 /* ---- Bindings ---- */
 
 static clv_status refuse_room(const clv_executable *program, const clv_binding *binding, uint32_t value, uint64_t size_bytes,
@@ -40,7 +48,9 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
     at->address = (uint64_t)(uintptr_t)binding->type.data;
   }
   size_t element = clv_dtype_size_bytes(binding->type.dtype);
-  if (element > 0 && at->address % element != 0) {
+  void *data; /* ignored: the call only checks the address */
+  CLV__TRY(clv__vnpu_operand_reach(p, value, at->address, size_bytes, &data, error));
+  if (element > 0 && at->address % element != 0) { /* in host memory, where no larger alignment is required */
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound at offset %llu, which is not aligned to its element size",
                           clv__vnpu_value_name(p, value), (unsigned long long)binding->offset_bytes);
   }
@@ -134,10 +144,12 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
   return 0;
 }
 
-static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
+/* Writes an address of `value`; CLV_NO_VALUE: of the scratch of a kernel. */
+static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint32_t value, uint64_t address, uint64_t size_bytes,
+                              clv_error *error) {
   list->addresses[position] = address;
-  void *data; /* ignored: the call only checks that the address is valid */
-  return clv__vnpu_space_reach(list->space, address, size_bytes, &data, error);
+  void *data; /* ignored: the call only checks the address */
+  return clv__vnpu_operand_reach(list->program, value, address, size_bytes, &data, error);
 }
 
 static clv_status write_instruction(clv__vnpu_list *list, const clv__vnpu_instruction *instruction, clv_error *error) {
@@ -149,10 +161,11 @@ static clv_status write_instruction(clv__vnpu_list *list, const clv__vnpu_instru
     if (v == CLV_NO_VALUE)
       list->addresses[at] = 0;
     else
-      CLV__TRY(set_address(list, at, address_of(list, v), p->sizes[v], error));
+      CLV__TRY(set_address(list, at, v, address_of(list, v), p->sizes[v], error));
   }
   if (instruction->scratch_bytes == 0) return CLV_OK;
-  return set_address(list, at, list->scratch + instruction->scratch_offset, instruction->scratch_bytes, error);
+  const uint64_t scratch = list->scratch + instruction->scratch_offset;
+  return set_address(list, at, CLV_NO_VALUE, scratch, instruction->scratch_bytes, error);
 }
 
 clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_error *error) {
@@ -167,8 +180,8 @@ clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_erro
   for (uint32_t c = 0; c < p->copy_count; ++c) {
     uint32_t v = p->copies[c].value, position = p->first_copy + 2 * c;
     uint64_t to = list->bindings[p->input_count + p->copies[c].output].address;
-    CLV__TRY(set_address(list, position, address_of(list, v), p->sizes[v], error));
-    CLV__TRY(set_address(list, position + 1, to, p->sizes[v], error));
+    CLV__TRY(set_address(list, position, v, address_of(list, v), p->sizes[v], error));
+    CLV__TRY(set_address(list, position + 1, v, to, p->sizes[v], error));
   }
   return CLV_OK;
 }
@@ -178,10 +191,7 @@ clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *ar
   CLV__TRY(check_counts(p, args, error));
   for (uint32_t b = 0; b < p->input_count + p->output_count; ++b) {
     clv__vnpu_operand_at at;
-    void *data;
     CLV__TRY(resolve(list, args, b, &at, error));
-    if (at.address != list->bindings[b].address)
-      CLV__TRY(clv__vnpu_space_reach(list->space, at.address, at.size_bytes, &data, error));
   }
   for (uint32_t b = 0; b < p->input_count + p->output_count; ++b) {
     clv__vnpu_operand_at at;

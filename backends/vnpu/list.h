@@ -40,8 +40,11 @@ clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_erro
  * changes. */
 clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
 
-/* Finds a binding's memory. Checks that it belongs to this device and is large enough for the type. Error messages name the
- * program's value `value`. */
+/* clv__vnpu_space_reach() for a value of the program, or for the scratch of a kernel (CLV_NO_VALUE). Error messages name it. */
+clv_status clv__vnpu_operand_reach(const clv_executable *program, uint32_t value, uint64_t address, uint64_t size_bytes,
+                                   void **data, clv_error *error);
+/* Finds a binding's memory. Checks that it belongs to this device, is aligned, and is large enough for the type. Error messages
+ * name the program's value `value`. */
 clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_binding *binding, uint32_t value,
                                      clv__vnpu_operand_at *at, clv_error *error);
 

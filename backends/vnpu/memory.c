@@ -414,6 +414,10 @@ clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint6
   static uint64_t nothing[8]; /* the address of tensors without elements; never read or written */
   *data = nothing;
   if (size_bytes == 0) return CLV_OK;
+  if (!space->is_host && address % space->alignment_bytes != 0) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "device address 0x%llx is not a multiple of the device's alignment of %u",
+                          (unsigned long long)address, (unsigned)space->alignment_bytes);
+  }
   *data = clv__vnpu_space_translate(space, address, size_bytes);
   if (*data != NULL) return CLV_OK;
   return clv__error_set(error, CLV_DEVICE_ERROR, "%llu bytes at device address 0x%llx: this memory is not allocated",

@@ -47,7 +47,8 @@ void clv__vnpu_space_guard(clv__vnpu_space *space);
  * space "host", returns every address unchanged and unchecked. Only code that acts as the device may call this function: the
  * engines, and uploads of weights and constants. */
 void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
-/* Like clv__vnpu_space_translate(), but fails with an error that names the range. A range of 0 bytes is valid at any address;
+/* Translates the address of an operand: like clv__vnpu_space_translate(), but the address must also be a multiple of the space's
+ * alignment, except in the space "host". An error names the range or the alignment. A range of 0 bytes is valid at any address;
  * `data` then receives a pointer that must not be dereferenced. */
 clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error);
 

@@ -80,7 +80,7 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
     clv__tensor_size_bytes(&info.type, &size_bytes);
     p->locations[v] = (clv__vnpu_location){.kind = CLV__VNPU_CONSTANT, .offset = p->constant_bytes};
     if (!clv__add(p->constant_bytes, size_bytes, &end) || end > SIZE_MAX / 2) return clv__error_memory(error, SIZE_MAX);
-    p->constant_bytes = clv__align_up(end, CLV__ALIGNMENT);
+    p->constant_bytes = clv__align_up(end, p->device->spec.alignment_bytes);
   }
   return CLV_OK;
 }

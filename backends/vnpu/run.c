@@ -61,7 +61,7 @@ static clv_status fetch(const clv_instance *instance, const uint32_t *values, ui
       continue;
     }
     tensors[i] = p->types[v];
-    CLV__TRY(clv__vnpu_space_reach(instance->device->space, addresses[i], p->sizes[v], &tensors[i].data, error));
+    CLV__TRY(clv__vnpu_operand_reach(p, v, addresses[i], p->sizes[v], &tensors[i].data, error));
   }
   return CLV_OK;
 }
@@ -74,8 +74,8 @@ static clv_status run_instruction(const clv_instance *instance, const clv__vnpu_
   CLV__TRY(fetch(instance, node->outputs, node->output_count, outputs, instance->outputs, error));
   void *scratch = NULL;
   if (instruction->scratch_bytes > 0) {
-    CLV__TRY(
-        clv__vnpu_space_reach(instance->device->space, outputs[node->output_count], instruction->scratch_bytes, &scratch, error));
+    CLV__TRY(clv__vnpu_operand_reach(instance->program, CLV_NO_VALUE, outputs[node->output_count], instruction->scratch_bytes,
+                                     &scratch, error));
   }
   return clv__vnpu_run_kernel(instance, instruction, scratch, stop, error);
 }

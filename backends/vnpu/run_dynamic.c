@@ -80,7 +80,7 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
     }
     size_t size_bytes = 0;
     clv__tensor_size_bytes(&instance->values[v], &size_bytes);
-    CLV__TRY(clv__vnpu_space_reach(instance->device->space, address, size_bytes, &instance->values[v].data, error));
+    CLV__TRY(clv__vnpu_operand_reach(p, v, address, size_bytes, &instance->values[v].data, error));
   }
   return CLV_OK;
 }

@@ -15,6 +15,7 @@ typedef struct made {
 static void make_program(made *m, uint32_t count, uint32_t longest, uint64_t *seed) {
   memset(m, 0, sizeof *m);
   m->device.allocator = clv__allocator_default();
+  m->device.spec.alignment_bytes = 64u << test_random(seed) % 3;
   m->count = count;
   clv_executable *p = &m->program;
   p->device = &m->device;
@@ -50,10 +51,10 @@ typedef struct room {
 } room;
 
 static uint32_t list_rooms(const clv_executable *p, room *rooms) {
-  uint32_t count = 0;
+  uint32_t count = 0, alignment = p->device->spec.alignment_bytes;
   for (uint32_t n = 0; n < p->node_count; ++n) {
     const clv__vnpu_instruction *instruction = &p->instructions[n];
-    uint64_t own = clv__align_up(instruction->scratch_bytes, 64), size = clv__align_up(p->sizes[n], 64);
+    uint64_t own = clv__align_up(instruction->scratch_bytes, alignment), size = clv__align_up(p->sizes[n], alignment);
     if (p->outputs[n] != CLV_NO_VALUE && p->locations[n].kind == CLV__VNPU_SCRATCH && size > 0)
       rooms[count++] = (room){p->locations[n].offset, p->locations[n].offset + size, n, p->last_uses[n]};
     if (own > 0) rooms[count++] = (room){instruction->scratch_offset, instruction->scratch_offset + own, n, n};
@@ -67,7 +68,7 @@ static bool is_right(const clv_executable *p) {
   uint32_t count = list_rooms(p, rooms);
   bool right = true;
   for (uint32_t i = 0; i < count && right; ++i) {
-    right = rooms[i].end <= p->scratch_bytes && rooms[i].offset % 64 == 0;
+    right = rooms[i].end <= p->scratch_bytes && rooms[i].offset % p->device->spec.alignment_bytes == 0;
     for (uint32_t k = 0; k < i && right; ++k) {
       bool meet = rooms[i].first <= rooms[k].last && rooms[k].first <= rooms[i].last;
       right = !meet || rooms[i].end <= rooms[k].offset || rooms[k].end <= rooms[i].offset;

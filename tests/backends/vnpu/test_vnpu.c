@@ -11,11 +11,12 @@ static void programs_equal_evaluation(void **state) {
   static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16};
   fake_host fake;
   fake_host_init(&fake, heap());
-  clv_device *device = fake_device(&fake, "default");
+  clv_device *devices[] = {fake_device(&fake, "default"), fake_device(&fake, "{\"operators\": \"all\", \"alignment\": 2048}")};
   const clv_backend *b = fake_backend(&fake);
   uint64_t seed = 1;
   static blob saved;
   for (int round = 0; round < 60; ++round) {
+    clv_device *device = devices[round % 2];
     clv_graph *graph = random_graph(heap(), dtypes[round % 3], 1 + round % 17, &seed);
     clv__shapes *shapes = shapes_of(graph);
     clv_tensor inputs[2], expected[FAKE_MAX_IO], got[FAKE_MAX_IO];
@@ -45,7 +46,7 @@ static void programs_equal_evaluation(void **state) {
     clv__shapes_destroy(shapes);
     clv__graph_destroy(graph);
   }
-  b->close(device);
+  for (int i = 0; i < 2; ++i) b->close(devices[i]);
 }
 
 /* Runs ranges of nodes as separate programs, and copies values between them through the host, as the library does with
@@ -128,6 +129,93 @@ static void larger_programs_are_refused(void **state) {
   clv__arena_finish(&arena);
   clv__shapes_destroy(shapes);
   clv__graph_destroy(graph);
+}
+
+/* ---- Alignment ---- */
+
+static void expect_misaligned(fake_rig *r, const char *name) {
+  clv_error error = {0};
+  char wanted[32];
+  snprintf(wanted, sizeof wanted, "'%s': device address 0x4", name);
+  assert_int_equal(r->b->execute(r->device, r->session.instance, r->session.stream, &r->args, &error), CLV_INVALID_ARGUMENT);
+  if (strstr(error.message, wanted) == NULL || strstr(error.message, "not a multiple of the device's alignment of 512") == NULL)
+    fail_msg("'%s': %s", name, error.message);
+}
+
+/* Every operand must be aligned as the description says: inputs, outputs, weights, constants and scratch. An error names the
+ * operand, its address and the alignment. */
+static void operands_are_aligned(void **state) {
+  (void)state;
+  fake_rig r;
+  clv_error error = {0};
+  clv_buffer *wide[2], *scratch;
+  fake_rig_open(&r, "spec", "{\"operators\": \"all\", \"alignment\": 512}");
+  clv_instance *instance = r.session.instance;
+  const uint64_t needed = r.b->scratch->size_bytes(r.device, instance);
+  for (int i = 0; i < 2; ++i) assert_ok(r.b->buffer_alloc(r.device, ROWS * COLUMNS * 4 + 512, &wide[i], &error), error);
+  assert_ok(r.b->buffer_alloc(r.device, needed + 512, &scratch, &error), error);
+  assert_int_equal(r.b->scratch->bind(r.device, instance, scratch, 256, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "scratch: device address 0x4"));
+  assert_ok(r.b->scratch->bind(r.device, instance, scratch, 512, &error), error);
+  clv_buffer *in = r.in.buffer, *out = r.out.buffer;
+  r.in = (clv_binding){.buffer = wide[0], .offset_bytes = 256, .type = r.in.type};
+  expect_misaligned(&r, "x");
+  r.in.offset_bytes = 512;
+  r.out = (clv_binding){.buffer = wide[1], .offset_bytes = 64, .type = r.out.type};
+  expect_misaligned(&r, "y");
+  r.out.offset_bytes = 512;
+  instance->weights[0] += 256;
+  expect_misaligned(&r, "w");
+  instance->weights[0] -= 256;
+  r.session.executable->constants += 64;
+  expect_misaligned(&r, "b");
+  r.session.executable->constants -= 64;
+  instance->scratch += 128;
+  expect_misaligned(&r, "xw");
+  instance->scratch -= 128;
+  assert_ok(r.b->execute(r.device, instance, r.session.stream, &r.args, &error), error);
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+  r.in.buffer = in, r.out.buffer = out;
+  for (int i = 0; i < 2; ++i) r.b->buffer_free(r.device, wide[i]);
+  r.b->buffer_free(r.device, scratch);
+  fake_rig_finish(&r);
+}
+
+/* A program that stays dynamic checks its operands as it runs. */
+static void dynamic_operands_are_aligned(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "{\"operators\": \"all\", \"alignment\": 512}");
+  clv_error error = {0};
+  float data[2] = {1, 2};
+  fake_graph g = fake_graph_begin(heap());
+  fake_input(&g, "x", CLV_F32, 1, (int64_t[]){2});
+  fake_constant(&g, "k", CLV_F32, 1, (int64_t[]){2}, data);
+  fake_node(&g, "Sub", "x k", "d", NULL, 0);
+  fake_node(&g, "NonZero", "d", "y", NULL, 0);
+  fake_output(&g, "y");
+  clv_graph *graph = fake_graph_end(&g);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_tensor x = graph->values[graph->inputs[0]].type, y = {.dtype = CLV_I64, .rank = CLV_RANK_UNKNOWN};
+  x.data = data;
+  clv_executable *executable = NULL;
+  fake_session session;
+  compile_whole(&fake, device, graph, shapes->types, &executable);
+  assert_false(executable->is_static);
+  assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
+  executable->constants += 256;
+  assert_int_equal(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'k': device address 0x4"));
+  executable->constants -= 256;
+  y.rank = CLV_RANK_UNKNOWN;
+  assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error);
+  clv__release(heap(), y.data);
+  fake_session_close(&session);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+  b->close(device);
 }
 
 /* ---- Poison ---- */
@@ -554,6 +642,8 @@ int main(void) {
       cmocka_unit_test(programs_equal_evaluation),
       cmocka_unit_test(partitions_equal_evaluation),
       cmocka_unit_test(larger_programs_are_refused),
+      cmocka_unit_test(operands_are_aligned),
+      cmocka_unit_test(dynamic_operands_are_aligned),
       cmocka_unit_test(discarded_buffers_are_poisoned),
       cmocka_unit_test(what_was_not_transferred_is_poison),
       cmocka_unit_test(scratch_is_poisoned_before_every_run),
