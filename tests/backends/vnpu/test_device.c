@@ -2,12 +2,13 @@
  * events pass order and failures between streams. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "backends/vnpu/memory.h"
-#include "backends/vnpu/queue.h"
+#include "backends/vnpu/queue_own.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"
 #include "fake_host.h"
@@ -256,23 +257,57 @@ static clv_event *open_event(bench *t) {
   return event;
 }
 
+enum { STEPS = CLV__VNPU_RING + 300 };
+
+/* The first of many launches waits for a gate, while a thread enqueues the others. */
+typedef struct flood {
+  bench t;
+  clv_stream *stream;
+  step steps[STEPS];
+  atomic_int enqueued;
+  atomic_bool is_open;
+} flood;
+
+static clv_status run_gate(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
+  step *s = (step *)launch;
+  flood *f = (flood *)((char *)s - offsetof(flood, steps));
+  while (!f->is_open) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  return run_step(launch, seconds, error);
+}
+
+static void *enqueue_flood(void *argument) {
+  flood *f = argument;
+  for (int i = 0; i < STEPS; ++i) {
+    clv_error error = {0};
+    if (clv__vnpu_stream_launch(&f->t.queue, f->stream, &f->steps[i].launch, &error) != CLV_OK) break;
+    f->enqueued = i + 1;
+  }
+  return NULL;
+}
+
+/* A stream takes as many commands as its ring holds. The caller of the next one waits until one has finished. */
 static void streams_keep_order_and_wait(void **state) {
   (void)state;
-  static bench t;
-  bench_open(&t);
+  static flood f;
+  bench_open(&f.t);
   clv_error error = {0};
-  clv_stream *stream = open_stream(&t);
-  enum { STEPS = 1000 }; /* nearly as many commands as a stream's ring holds */
-  static step steps[STEPS];
-  for (int i = 0; i < STEPS; ++i) {
-    steps[i] = make_step(&t, i);
-    assert_ok(clv__vnpu_stream_launch(&t.queue, stream, &steps[i].launch, &error), error);
-  }
-  assert_ok(clv__vnpu_stream_synchronize(&t.queue, stream, &error), error);
-  assert_int_equal(t.count, STEPS);
-  for (int i = 0; i < STEPS; ++i) assert_int_equal(t.order[i], i);
-  clv__vnpu_stream_destroy(&t.queue, stream);
-  bench_close(&t);
+  pthread_t thread;
+  f.stream = open_stream(&f.t);
+  for (int i = 0; i < STEPS; ++i) f.steps[i] = make_step(&f.t, i);
+  f.steps[0].launch.run = run_gate;
+  assert_int_equal(pthread_create(&thread, NULL, enqueue_flood, &f), 0);
+  while (f.enqueued < CLV__VNPU_RING) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL); /* time in which a caller that does not wait enqueues more */
+  assert_int_equal(f.enqueued, CLV__VNPU_RING);
+  assert_int_equal(f.t.count, 0);
+  f.is_open = true;
+  pthread_join(thread, NULL);
+  assert_int_equal(f.enqueued, STEPS);
+  assert_ok(clv__vnpu_stream_synchronize(&f.t.queue, f.stream, &error), error);
+  assert_int_equal(f.t.count, STEPS);
+  for (int i = 0; i < STEPS; ++i) assert_int_equal(f.t.order[i], i);
+  clv__vnpu_stream_destroy(&f.t.queue, f.stream);
+  bench_close(&f.t);
 }
 
 static void events_order_streams(void **state) {
