@@ -20,12 +20,29 @@ static clv_status check_nodes(const clv_device *device, const clv_graph_view *gr
   return CLV_OK;
 }
 
-/* A larger group can be split. The limit of inputs is the planner's: streamed weights, which it does not count, look like inputs
- * here. */
+/* The inputs that are not streamed: the planner does not count those that are. */
+static uint32_t count_inputs(const clv_host *host, const clv_graph_view *graph) {
+  const uint32_t all = host->graph_input_count(graph);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < all; ++i) {
+    clv_value_info value = {.struct_size = sizeof value};
+    host->graph_value(graph, host->graph_input(graph, i), &value);
+    count += !value.is_streamed;
+  }
+  return count;
+}
+
+/* A larger group can be split. A single node cannot, so it may read more values: supports() accepted it. */
 static clv_status check_size(const clv_device *device, const clv_graph_view *graph, clv_error *error) {
-  const uint32_t count = device->host->graph_node_count(graph), most = device->spec.max_partition_nodes;
-  if (most == 0 || count <= most) return CLV_OK;
-  return clv__error_set(error, CLV_TOO_LARGE, "%u nodes, but a program has at most %u ('max_partition_nodes')", count, most);
+  const clv__vnpu_spec *spec = &device->spec;
+  const uint32_t nodes = device->host->graph_node_count(graph), inputs = count_inputs(device->host, graph);
+  if (spec->max_partition_nodes > 0 && nodes > spec->max_partition_nodes) {
+    return clv__error_set(error, CLV_TOO_LARGE, "%u nodes, but a program has at most %u ('max_partition_nodes')", nodes,
+                          spec->max_partition_nodes);
+  }
+  if (spec->max_partition_inputs == 0 || inputs <= spec->max_partition_inputs || nodes == 1) return CLV_OK;
+  return clv__error_set(error, CLV_TOO_LARGE, "%u inputs, but a program has at most %u ('max_partition_inputs')", inputs,
+                        spec->max_partition_inputs);
 }
 
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **out, clv_error *error) {

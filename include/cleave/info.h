@@ -59,7 +59,7 @@ typedef struct clv_device_info {
   const char *memory_space;    /* "host", or another name; devices with the same name share memory */
   uint64_t memory_limit_bytes; /* 0: no limit */
   uint32_t alignment_bytes;
-  uint32_t max_partition_inputs; /* 0: no limit */
+  uint32_t max_partition_inputs; /* 0: no limit; streamed weights do not count */
   uint32_t max_partition_nodes;  /* 0: no limit */
   bool is_synchronous;           /* execute() and copies run in the caller's thread and return when they are done */
   /* The device accepts integer weights as the model stores them. A DequantizeLinear of such weights before a Conv, MatMul or Gemm

@@ -14,7 +14,7 @@ static void describe(clv__check_scene *scene) {
 /* Whether the view has more inputs than the device allows. The planner never creates such a partition. */
 static bool has_too_many_inputs(const clv__check_scene *scene) {
   uint32_t limit = scene->check->device->info.max_partition_inputs;
-  return limit > 0 && scene->program.view->input_count > limit && scene->program.view->node_count > 1;
+  return limit > 0 && clv__view_limited_inputs(scene->program.view) > limit && scene->program.view->node_count > 1;
 }
 
 clv_status clv__scene_feed(clv__check_scene *scene, const int64_t *sizes, uint64_t seed, clv_error *error) {

@@ -253,6 +253,7 @@ clv_status clv__bucket_describe(const clv__bucket_rule *rule, uint32_t index, co
   clv_graph_view *made;
   CLV__TRY(clv__view_create(plan->graph, types, partition->nodes, partition->node_count, plan->is_kept, arena, &made, error));
   made->fills = view->fills;
+  made->unstreamed = view->unstreamed;
   if (!list_types(view, view->inputs, view->input_count, types, exact, arena, &bucket->inputs, &bucket->input_is_padded) ||
       !list_types(view, view->outputs, view->output_count, types, exact, arena, &bucket->outputs, &bucket->output_is_padded)) {
     return clv__error_memory(error, (size_t)view->value_count * sizeof *types);

@@ -162,6 +162,7 @@ static clv_status host_graph_part(void *self, const clv_graph_view *graph, const
   }
   made->view = *view;
   made->view.fills = graph->fills;
+  made->view.unstreamed = graph->unstreamed;
   *part = &made->view;
   return CLV_OK;
 }

@@ -29,6 +29,7 @@ static clv_status view_exactly(clv__partition_state *state, const clv_graph_view
   }
   CLV__TRY(clv__view_create(plan->graph, types, partition->nodes, partition->node_count, plan->is_kept, &state->own_arena, &made,
                             error));
+  made->unstreamed = partition->view->unstreamed;
   *view = made;
   return CLV_OK;
 }

@@ -202,6 +202,7 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
       .name = source->name,
       .type = *type_of(graph->graph, graph->types, id),
       .is_constant = constant,
+      .is_streamed = clv__view_streams(graph, value),
   };
   if (!constant) filled.type.data = NULL;
   memcpy(info, &filled, struct_size < sizeof filled ? struct_size : sizeof filled);

@@ -9,6 +9,7 @@
 struct clv_graph_view {
   const clv_graph *graph;
   const clv_tensor *types;         /* by value id of the graph; NULL: as declared. See clv__value_is_constant() */
+  const clv_tensor *unstreamed;    /* `types` before weights were streamed, which removes their data; NULL: none is streamed */
   const clv__file_map_list *fills; /* file mappings that hold some of the constants in `types`; may be NULL */
   uint32_t node_count;
   const clv_node_id *nodes; /* view node -> graph node */
@@ -41,6 +42,18 @@ static inline const clv__node *clv__view_node(const clv_graph_view *view, uint32
 static inline const clv_tensor *clv__view_type(const clv_graph_view *view, uint32_t value) {
   clv_value_id id = view->values[value];
   return view->types != NULL ? &view->types[id] : &view->graph->values[id].type;
+}
+/* Whether the value is a weight that is streamed: an input of the view, although it is known before the graph runs. */
+static inline bool clv__view_streams(const clv_graph_view *view, uint32_t value) {
+  clv_value_id id = view->values[value];
+  return view->unstreamed != NULL && clv__value_is_constant(view->graph, view->unstreamed, id) &&
+         !clv__value_is_constant(view->graph, view->types, id);
+}
+/* The number of inputs that a device's max_partition_inputs limits: those that are not streamed. */
+static inline uint32_t clv__view_limited_inputs(const clv_graph_view *view) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < view->input_count; ++i) count += !clv__view_streams(view, view->inputs[i]);
+  return count;
 }
 
 #endif

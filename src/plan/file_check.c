@@ -42,12 +42,10 @@ clv_status clv__plan_check_keys(const json_t *root, clv_error *error) {
 
 /* ---- Devices ---- */
 
-/* Checks the limits of the partition's device. Streamed weights are inputs of the partition, but the limit does not
- * apply to them. */
-static clv_status check_limits(const clv_plan *plan, uint32_t index, uint32_t streamed, clv_error *error) {
+static clv_status check_limits(const clv_plan *plan, uint32_t index, clv_error *error) {
   const clv__partition *partition = &plan->partitions[index];
   const clv__device *device = &plan->devices->items[partition->device];
-  uint32_t inputs = partition->view->input_count - streamed, most = device->info.max_partition_inputs;
+  uint32_t inputs = clv__view_limited_inputs(partition->view), most = device->info.max_partition_inputs;
   if (most > 0 && inputs > most) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u values from other partitions; %s supports at most %u",
                           index, inputs, device->name, most);
@@ -75,13 +73,8 @@ static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error
 clv_status clv__plan_check_devices(const clv_plan *plan, clv_error *error) {
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     const clv_graph_view *view = plan->partitions[p].view;
-    uint32_t streamed = 0;
-    for (uint32_t i = 0; i < view->input_count; ++i) {
-      clv_value_id value = view->values[view->inputs[i]];
-      streamed += clv__value_is_constant(plan->graph, plan->shapes->types, value);
-    }
-    CLV__TRY(check_limits(plan, p, streamed, error));
-    if (streamed > 0) CLV__TRY(check_streamed(plan, p, error));
+    CLV__TRY(check_limits(plan, p, error));
+    if (clv__view_limited_inputs(view) < view->input_count) CLV__TRY(check_streamed(plan, p, error));
   }
   return CLV_OK;
 }

@@ -173,6 +173,7 @@ static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor
   }
   CLV__TRY(clv__view_create(plan->graph, types, ids, count, plan->is_kept, &plan->arena, &view, error));
   view->fills = plan->shapes->fills;
+  view->unstreamed = plan->shapes->types;
   clv__partition *partition = &plan->partitions[index];
   *partition = (clv__partition){.device = device, .node_count = count, .nodes = view->nodes, .view = view};
   partition->is_bucketed = is_bucketed(plan, device, ids, count);
@@ -182,6 +183,7 @@ static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor
     if (types == NULL) return clv__error_memory(error, plan->graph->value_count * sizeof *types);
     CLV__TRY(clv__view_create(plan->graph, types, ids, count, plan->is_kept, &plan->arena, &typical, error));
     typical->fills = plan->shapes->fills;
+    typical->unstreamed = plan->shapes->types;
     partition->typical = typical;
   }
   for (uint32_t v = 0; v < view->value_count; ++v) {

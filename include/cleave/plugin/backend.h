@@ -58,6 +58,7 @@ typedef struct clv_value_info {
   /* The value is known before the graph runs. During planning, `data` may still be NULL, if the model's weights come from other
    * files. All data is present when compile() is called. */
   bool is_constant;
+  bool is_streamed; /* an input that is a weight, copied in for every execution: max_partition_inputs does not count it */
 } clv_value_info;
 
 /* A node without bodies, to be run in host memory. `inputs` are aligned to their elements; an absent one has dtype
@@ -413,12 +414,12 @@ struct clv_backend {
   const clv_scratch_slots *scratch;
   const clv_capture_slots *capture;
   const clv_timing_slots *timing;
-};
 
   /* Optional: the host needs none of the bytes in the buffer any more, and writes those that it reads later. It calls this at the
    * beginning of each run, for the memory of the values between partitions, while nothing uses that memory. A device that checks
    * programs overwrites the bytes, so that a value that the run did not write is not the one of the run before. */
   void (*buffer_discard)(clv_device *device, clv_buffer *buffer);
+};
 
 #ifdef __cplusplus
 }

@@ -58,9 +58,9 @@ static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_v
   held = need->weight_bytes + (peak > need->value_bytes ? peak : need->value_bytes); /* with the least scratch possible */
   guess = need->weight_bytes + need->value_bytes + inner + SCRATCH_GUESS_BYTES;
   bool is_split = (info->max_partition_nodes > 0 && view->node_count > info->max_partition_nodes) ||
-                  (info->max_partition_inputs > 0 && view->input_count > info->max_partition_inputs);
+                  (info->max_partition_inputs > 0 && clv__view_limited_inputs(view) > info->max_partition_inputs);
   need->fits = held <= budget_bytes;
-  if (need->fits && guess <= budget_bytes / SMALL_PART) {
+  if (need->fits && (is_split || guess <= budget_bytes / SMALL_PART)) { /* the compiler would reject the undivided block */
     need->scratch_bytes = inner + SCRATCH_GUESS_BYTES;
   } else if (need->fits) {
     CLV__TRY(ask_compiler(about, view, need, error));
