@@ -19,10 +19,14 @@ enum { ROUNDS = 160 };
 #endif
 enum { MOST_VERTICES = 500 };
 
-static struct tally { uint32_t plans, tight, refused; } tally;
+static struct tally { uint32_t plans, divided, tight, refused; } tally; /* divided: with partition limits */
 
 static uint32_t below(uint64_t *seed, uint32_t limit) {
   return (uint32_t)(test_random(seed) % limit);
+}
+
+static bool has_limits(const clv_device_info *info) {
+  return info->max_partition_nodes > 0 || info->max_partition_inputs > 0;
 }
 
 /* Opens devices with little memory: one NPU or two, which may share their memory, and perhaps the CPU. */
@@ -32,7 +36,8 @@ static machine open_small(uint64_t *seed) {
   const char *given[] = {specs[0], specs[1]};
   uint64_t memory_bytes = (UINT64_C(4096) << below(seed, 8)) + below(seed, 4096);
   bool is_static = below(seed, 2) == 0, is_shared = below(seed, 2) == 0;
-  const char *list = lists[below(seed, 4)], *limits = below(seed, 4) == 0 ? ", \"max_partition_nodes\": 4" : "";
+  static const char *const all_limits[] = {"", "", ", \"max_partition_nodes\": 4", ", \"max_partition_inputs\": 5"};
+  const char *list = lists[below(seed, 4)], *limits = all_limits[below(seed, 4)];
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
   clv_error error = {0};
@@ -151,6 +156,8 @@ static void plan_and_run(uint64_t *seed, uint32_t number) {
     run_plan(&m, &gnn, model, &planning, plan, expected, what, most);
     ++tally.plans;
     for (uint32_t d = 0; d < plan->machine.device_count; ++d)
+      tally.divided += plan->memory[d].taken_bytes > 0 && has_limits(&m.devices->items[d].info);
+    for (uint32_t d = 0; d < plan->machine.device_count; ++d)
       tally.tight += plan->memory[d].taken_bytes > 0 && plan->memory[d].taken_bytes < planning.memory.sum_bytes[d];
     clv__gnn_plan_destroy(plan);
   }
@@ -166,9 +173,10 @@ static void test_feasible_plans_run(void **state) {
   (void)state;
   uint64_t seed = 16;
   for (uint32_t round = 0; round < ROUNDS; ++round) plan_and_run(&seed, round);
-  print_message("%u plans ran, %u devices took blocks in turns, %u numbers of subgraphs had no plan\n", tally.plans, tally.tight,
-                tally.refused);
-  assert_true(tally.plans > ROUNDS / 2 && tally.tight > ROUNDS / 20 && tally.refused > ROUNDS / 20);
+  print_message(
+      "%u plans ran, %u devices with partition limits, %u devices took blocks in turns, %u numbers of subgraphs had no plan\n",
+      tally.plans, tally.divided, tally.tight, tally.refused);
+  assert_true(tally.plans > ROUNDS / 2 && tally.divided > ROUNDS / 4 && tally.tight > ROUNDS / 20 && tally.refused > ROUNDS / 20);
 }
 
 int main(void) {

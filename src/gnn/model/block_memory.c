@@ -48,6 +48,24 @@ static clv_status ask_compiler(const clv__device *device, const clv_graph_view *
   return CLV_OK;
 }
 
+/* Asks the compiler about each node: it rejects a block that is larger than a partition. A partition needs at most what its nodes
+ * need, besides its inner values. */
+static clv_status ask_by_node(const clv__device *device, const clv_graph_view *view, clv__block_need *need, clv_error *error) {
+  clv__arena arena;
+  clv_status status = CLV_OK;
+  clv__arena_init(&arena, view->graph->allocator);
+  for (uint32_t n = 0; status == CLV_OK && need->fits && n < view->node_count; ++n) {
+    clv__block_need one = {0};
+    clv_graph_view *node;
+    status = clv__view_create(view->graph, view->types, &view->nodes[n], 1, NULL, &arena, &node, error);
+    if (status == CLV_OK) status = ask_compiler(device, node, &one, error);
+    need->fits = one.fits;
+    need->scratch_bytes += one.scratch_bytes;
+  }
+  clv__arena_finish(&arena);
+  return status;
+}
+
 static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_view *view, uint64_t budget_bytes,
                         clv__block_need *need, clv_error *error) {
   const clv__device *about = &devices->items[device];
@@ -60,8 +78,10 @@ static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_v
   bool is_split = (info->max_partition_nodes > 0 && view->node_count > info->max_partition_nodes) ||
                   (info->max_partition_inputs > 0 && clv__view_limited_inputs(view) > info->max_partition_inputs);
   need->fits = held <= budget_bytes;
-  if (need->fits && (is_split || guess <= budget_bytes / SMALL_PART)) { /* the compiler would reject the undivided block */
+  if (need->fits && guess <= budget_bytes / SMALL_PART) {
     need->scratch_bytes = inner + SCRATCH_GUESS_BYTES;
+  } else if (need->fits && is_split) {
+    CLV__TRY(ask_by_node(about, view, need, error));
   } else if (need->fits) {
     CLV__TRY(ask_compiler(about, view, need, error));
   }
