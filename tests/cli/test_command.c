@@ -22,6 +22,7 @@ static void test_usage(void **state) {
   expect_error("run seven.onnx --shape x=1xx3", 2, "is not a shape");
   expect_error("--json plan seven.onnx", 2, "options come after the command");
   expect("devices x", 2, NULL, "cleave: 'x' is one argument too many; usage: cleave devices\n");
+  expect_error("run seven.onnx --devices npu,cpu --device-option npu:guard=2", 2, "device option guard=2: must be 1 or 0");
   expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, but the devices are cpu");
 }
 
@@ -377,7 +378,8 @@ static void test_dump_and_verify(void **state) {
   expect_error("run seven.onnx --input inner/r2.npy", 1, "input 'x' is declared as f32[1,3,8,8]");
   write_text("coarse.json", "{\"compute_dtype\": \"bf16\", \"operators\": \"all\"}");
   outcome wrong =
-      run("run seven.onnx --devices npu,cpu --npu-spec coarse.json --strategy contiguous --force Concat=cpu --verify");
+      run("run seven.onnx --devices npu,cpu --npu-spec coarse.json --device-option npu:guard=1 --strategy contiguous "
+          "--force Concat=cpu --verify");
   assert_int_equal(wrong.status, 1);
   assert_non_null(strstr(wrong.out, "partition  device  worst output  difference  tolerance  allowed\n        0  npu     r2 "));
   assert_non_null(strstr(wrong.out, "  0.0001 of "));
@@ -464,6 +466,8 @@ static void test_sizes_and_names(void **state) {
          "--shape, or see --explain\n");
 }
 
+#define ON_NPU "--devices npu,cpu --device-option npu:guard=1 --force Tanh=npu "
+
 /* A plan for all sizes (--bucket) gives the same results as plans for the exact sizes. */
 static void test_buckets(void **state) {
   (void)state;
@@ -473,15 +477,15 @@ static void test_buckets(void **state) {
   test_graph_node(&graph, "tanh", "Tanh", "x", "t");
   test_graph_node(&graph, "neg", "Neg", "t", "y");
   write_model("open.onnx", test_graph_end(&graph, "y"));
-  expect("run open.onnx --devices npu,cpu --force Tanh=npu --dim N=5 --output-dir exact -q", 0, "", "");
-  outcome padded = run("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --dim N=5 --output-dir padded --verify");
+  expect("run open.onnx " ON_NPU "--dim N=5 --output-dir exact -q", 0, "", "");
+  outcome padded = run("run open.onnx " ON_NPU "--bucket 8 --dim N=5 --output-dir padded --verify");
   assert_int_equal(padded.status, 0);
   assert_non_null(strstr(padded.err, "are padded for devices that need fixed shapes: 'N' 5 to 8\n"));
   assert_non_null(strstr(padded.out, "all match the reference"));
   release(&padded);
   assert_same_values("padded/y.npy", "exact/y.npy");
-  expect("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --input x=padded/y.npy --output-dir again -q", 0, "", "");
-  expect("run open.onnx --devices npu,cpu --force Tanh=npu --input x=padded/y.npy --output-dir exact -q", 0, "", "");
+  expect("run open.onnx " ON_NPU "--bucket 8 --input x=padded/y.npy --output-dir again -q", 0, "", "");
+  expect("run open.onnx " ON_NPU "--input x=padded/y.npy --output-dir exact -q", 0, "", "");
   assert_same_values("again/y.npy", "exact/y.npy"); /* the sizes come from the input file */
   expect("plan open.onnx --devices npu,cpu --force Tanh=npu -o open.json -q", 0, NULL, "");
   expect("run open.json --dim N=5 --output-dir planned", 0, NULL,
@@ -499,7 +503,7 @@ static void test_buckets(void **state) {
   expect_error("run open.onnx --bucket 8 --dim N=5 --shape x=6x4", 1,
                "dimension 'N' is 5 according to 'N', but 6 according to 'x'");
   expect_error("run open.onnx --bucket 0", 2, "option '--bucket'");
-  expect_error("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 4294967295 -q", 1, "above the maximum of");
+  expect_error("run open.onnx " ON_NPU "--bucket 4294967295 -q", 1, "above the maximum of");
   expect("plan open.onnx --devices npu,cpu --dim N=3 -o fixed.json -q", 0, NULL, "");
   expect_error("run fixed.json --dim N=3", 2, "option '--dim' has no effect on a finished plan");
   expect_error("plan open.json --dim N=3", 2, "option '--dim' has no effect on a finished plan");
