@@ -185,7 +185,7 @@ bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes) {
   clv_error error = {0};
   clv__check_job job = {0};
-  clv_status status = clv__check_program_compile(program, &error);
+  clv_status status = program->executable != NULL ? CLV_OK : clv__check_program_compile(program, &error);
   if (status == CLV_OK) status = clv__check_job_open(program, values, &job, &error);
   bool agrees = false;
   if (status == CLV_OK)

@@ -103,7 +103,7 @@ bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *
 /* Runs load, execute, wait and agrees. The text also reports a failed step. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* Compiles the program's view and runs it once. Returns true, or false with the text. */
+/* Compiles the program's view, unless it is compiled, and runs it once. Returns true, or false with the text. */
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes);
 
 /* Returns false if the two tensors differ, with a text such as "'y' f32[4,8]: element 3 is 0.5; expected 0.25 (tolerance 1e-05)".

@@ -1,6 +1,6 @@
 /* The smallest backend that can be written with the plugin headers: it supports Add, one node per partition, and takes all other
  * functions from host_device.h. It must pass the conformance kit, whether it states its limit of one node or returns
- * CLV_TOO_LARGE. It must fail if it does not check the number of operands. */
+ * CLV_TOO_LARGE. It must fail if it does not check the number of operands. A virtual NPU with small partitions must pass too. */
 #include <stdio.h>
 #include <string.h>
 
@@ -199,8 +199,30 @@ static void test_uncounted(void **state) {
   clv_check_report_destroy(report);
 }
 
+static void test_small_partitions(void **state) {
+  (void)state;
+  static const char *const specs[] = {"{\"operators\": \"all\", \"max_partition_inputs\": 1}",
+                                      "{\"operators\": \"all\", \"max_partition_nodes\": 1}"};
+  for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+    clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+    clv_check_options options = CLV_CHECK_OPTIONS_INIT;
+    clv_check_report *report = NULL;
+    clv_context *context = NULL;
+    clv_error error = {0};
+    devices.npu_specs = &specs[i];
+    devices.npu_spec_count = 1;
+    options.every = 3;
+    assert_ok(clv_context_create(NULL, &context, &error), error);
+    assert_ok(clv_check_backend(context, "npu", &devices, &options, &report, &error), error);
+    expect_no_failure(report);
+    assert_true(section_of(report, "operators")->passed > 500);
+    clv_check_report_destroy(report);
+    clv_context_destroy(context);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_stated), cmocka_unit_test(test_answered),
-                                     cmocka_unit_test(test_uncounted)};
+                                     cmocka_unit_test(test_uncounted), cmocka_unit_test(test_small_partitions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
