@@ -20,7 +20,7 @@ static const struct {
 
 int main(int argc, char **argv) {
   const size_t count = sizeof tests / sizeof *tests;
-  clv__vnpu_guard_default = true; /* the memory of virtual NPUs can be accessed only while an engine works */
+  clv__vnpu_guard_default = true; /* docs/virtual-npu.md: guard=1 for all virtual NPUs */
   for (size_t i = 0; i < count; ++i) {
     if (argc < 2) {
       puts(tests[i].name);
