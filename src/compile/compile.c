@@ -62,7 +62,7 @@ typedef struct work {
 } work;
 
 static clv_status add_context(const clv__executables *all, const work *w, clv_status status, clv_error *error) {
-  return clv__error_prefix(error, status, "partition %u on %s: compile", w->partition, all->plan->devices->items[w->device].name);
+  return clv__error_prefix(error, status, "partition %u on %s", w->partition, all->plan->devices->items[w->device].name);
 }
 
 static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_error *error) {
@@ -72,8 +72,7 @@ static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_
   double start = now_ms();
   clv_status status = clv__device_check(&devices->items[w->device], error);
   if (status == CLV_OK) {
-    status = clv__executable_obtain(all->share, all->folder, devices, w->device, w->view, &all->options, arena, &compiled->use,
-                                    &compiled->origin, &by_device, error);
+    status = clv__executable_obtain(all, w->partition, w->view, arena, &compiled->use, &compiled->origin, &by_device, error);
   }
   if (by_device) all->failed_device = w->device, all->failed_partition = w->partition;
   if (status != CLV_OK) return add_context(all, w, status, error);
@@ -90,7 +89,12 @@ static clv_status keep_and_upload(clv__executables *all, work *w, clv__arena *ar
   clv__compiled *compiled = w->compiled;
   double start = now_ms();
   CLV__TRY(clv__graph_check_files(w->view->graph, error)); /* the executable must not be kept under the key of other weights */
-  if (compiled->origin.is_to_be_kept) clv__executable_keep(devices, w->view, compiled->use->of, &compiled->origin);
+  if (compiled->origin.is_to_be_kept) {
+    clv__executable_keep(devices, w->view, compiled->use->of, &compiled->origin);
+    if (compiled->origin.source != CLV__SOURCE_COMPILED)
+      clv__context_log(devices->context, 1, "cache: partition %u on %s: %s", w->partition, devices->items[w->device].name,
+                       compiled->origin.reason);
+  }
   double kept = now_ms();
   compiled->origin.ms += kept - start;
   count_source(&all->counters, &compiled->origin);
@@ -125,19 +129,32 @@ static clv_status ask_again(const clv__device *device, clv__compiled *compiled, 
   return CLV_OK;
 }
 
-static clv_status finish_once(clv__executables *all, uint32_t d, work *list, uint32_t count, clv_executable **executables,
-                              uint32_t *new_count, clv_error *error) {
-  const clv__device *device = &all->plan->devices->items[d];
-  *new_count = 0;
+/* Adds the device and its new partitions, the first and the last of them, to an error of finish(). */
+static clv_status finish_failed(const clv__executables *all, uint32_t d, const work *list, uint32_t count, clv_status status,
+                                clv_error *error) {
+  const char *device = all->plan->devices->items[d].name;
+  uint32_t first = CLV__NO_ID, last = CLV__NO_ID;
   for (uint32_t i = 0; i < count; ++i) {
-    if (is_new(&list[i], d)) executables[(*new_count)++] = list[i].compiled->executable;
+    if (!is_new(&list[i], d)) continue;
+    if (first == CLV__NO_ID) first = list[i].partition;
+    last = list[i].partition;
   }
-  if (*new_count == 0) return CLV_OK;
+  if (first == last) return clv__error_prefix(error, status, "partition %u on %s", first, device);
+  return clv__error_prefix(error, status, "partitions %u to %u on %s", first, last, device);
+}
+
+static clv_status finish_once(clv__executables *all, uint32_t d, work *list, uint32_t count, clv_executable **executables,
+                              clv_error *error) {
+  const clv__device *device = &all->plan->devices->items[d];
+  uint32_t new_count = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (is_new(&list[i], d)) executables[new_count++] = list[i].compiled->executable;
+  }
+  if (new_count == 0) return CLV_OK;
   clv_status status = clv__device_check(device, error);
   double start = now_ms();
-  clv__error_clear(error);
-  if (status == CLV_OK) status = device->backend->finish(device->handle, executables, *new_count, error);
-  double each = (now_ms() - start) / *new_count;
+  if (status == CLV_OK) status = CLV__CALL(device, error, finish, executables, new_count);
+  double each = (now_ms() - start) / new_count;
   for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
     if (!is_new(&list[i], d)) continue;
     list[i].compiled->origin.ms += each;
@@ -146,7 +163,7 @@ static clv_status finish_once(clv__executables *all, uint32_t d, work *list, uin
   for (uint32_t i = 0; status == CLV_OK && i < count; ++i) { /* also for partitions that share a new executable */
     if (list[i].device == d) list[i].compiled->info = list[i].compiled->use->of->info;
   }
-  return status;
+  return status == CLV_OK ? status : finish_failed(all, d, list, count, status, error);
 }
 
 /* Finishes the executables of a device. If this fails, executables that came from disk may be the cause: they are compiled
@@ -156,8 +173,8 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
   clv_devices *devices = all->plan->devices;
   clv_executable **executables = clv__arena_allocate_zero(arena, count, sizeof *executables);
   if (executables == NULL) return clv__error_memory(error, count * sizeof *executables);
-  uint32_t new_count, from_disk = 0;
-  clv_status status = finish_once(all, d, list, count, executables, &new_count, error);
+  uint32_t from_disk = 0;
+  clv_status status = finish_once(all, d, list, count, executables, error);
   for (uint32_t i = 0; status != CLV_OK && i < count; ++i) {
     clv__source source = list[i].compiled->origin.source;
     if (!is_new(&list[i], d) || (source != CLV__SOURCE_DISK && source != CLV__SOURCE_FOLDER)) continue;
@@ -165,7 +182,7 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
     ++from_disk;
   }
   if (from_disk > 0 && !devices->items[d].is_lost) {
-    clv__context_log(devices->context, 1, "cache: %s rejected %u cached executables: %s", devices->items[d].name, from_disk,
+    clv__context_log(devices->context, 1, "cache: %u cached executables were rejected: %s", from_disk,
                      error != NULL ? error->message : clv_status_name(status));
     for (uint32_t i = count; i-- > 0;) {
       if (list[i].device == d) clv__executables_drop(all, list[i].partition, list[i].compiled);
@@ -178,12 +195,10 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
     }
     all->folder = folder;
     CLV__TRY(status);
-    status = finish_once(all, d, list, count, executables, &new_count, error);
+    status = finish_once(all, d, list, count, executables, error);
   }
-  if (status == CLV_OK) return CLV_OK;
-  all->failed_device = d;
-  return clv__error_prefix(error, status, "%s: finishing %u executable%s", devices->items[d].name, new_count,
-                           new_count == 1 ? "" : "s");
+  if (status != CLV_OK) all->failed_device = d;
+  return status;
 }
 
 /* ---- Programs ---- */

@@ -69,11 +69,11 @@ clv_status clv__executables_compile(clv__executables *executables, uint32_t part
 void clv__executables_drop(clv__executables *executables, uint32_t partition, clv__compiled *compiled);
 void clv__executables_finish(clv__executables *executables);
 
-/* Parts of clv__executables_compile() (executable.c). Gets an executable for `view` on `device` from the first source that has
- * one. `by_device` says whether the device itself caused a failure. */
-clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder, clv_devices *devices, uint32_t device,
-                                  const clv_graph_view *view, const clv_compile_options *options, clv__arena *arena,
-                                  clv__executable_use **use, clv__origin *origin, bool *by_device, clv_error *error);
+/* Parts of clv__executables_compile() (executable.c). Gets an executable of the partition for `view` from the first source that
+ * has one. `by_device` says whether the device itself caused a failure. */
+clv_status clv__executable_obtain(const clv__executables *executables, uint32_t partition, const clv_graph_view *view,
+                                  clv__arena *arena, clv__executable_use **use, clv__origin *origin, bool *by_device,
+                                  clv_error *error);
 /* Fills the description for a cache file. `info->weights` belongs to the executable. */
 void clv__executable_describe(const clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *executable,
                               clv__cache_info *info);

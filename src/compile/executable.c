@@ -10,7 +10,7 @@ typedef struct obtaining {
   clv__share *share;
   const clv_compiled *folder; /* NULL: none */
   clv_devices *devices;
-  uint32_t device_index;
+  uint32_t partition;
   const clv__device *device;
   const clv_graph_view *view;
   const clv_compile_options *options;
@@ -50,8 +50,9 @@ static clv_status confirm(obtaining *o, const clv__cache_info *info, clv_error *
   return CLV_OK;
 }
 
-static void warn(const obtaining *o, const char *text) {
-  clv__context_log(o->devices->context, 1, "cache: %s", text);
+/* `where`: the cache or the folder. */
+static void warn(const obtaining *o, const char *where, const char *text) {
+  clv__context_log(o->devices->context, 1, "%s: partition %u on %s: %s", where, o->partition, o->device->name, text);
 }
 
 /* Loads the executable from a file's contents. Leaves it NULL, with the reason in `text`, if the device or our checks reject
@@ -59,7 +60,7 @@ static void warn(const obtaining *o, const char *text) {
 static clv_status load_executable(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes,
                                   char *text, size_t text_bytes) {
   clv_error error = {0};
-  clv_status status = o->device->backend->save->load(o->device->handle, payload, payload_bytes, &o->executable, &error);
+  clv_status status = CLV__CALL(o->device, &error, save->load, payload, payload_bytes, &o->executable);
   if (status != CLV_OK) {
     o->executable = NULL;
     snprintf(text, text_bytes, "the device rejected the stored executable: %.*s", 150, error.message);
@@ -89,7 +90,7 @@ static void load_from_folder(obtaining *o) {
   }
   o->origin->is_missed = true;
   set_reason(o->origin, text);
-  clv__context_log(o->devices->context, 1, "%s: %s", o->folder->directory, text);
+  warn(o, o->folder->directory, text);
 }
 
 /* Loads from the cache. Leaves `executable` NULL, with the reason in the origin, if none is usable. */
@@ -101,13 +102,13 @@ static void load(obtaining *o) {
   if (status != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
     if (!o->origin->is_missed) set_reason(o->origin, text); /* the reason why the folder lacks it is more useful */
-    if (status != CLV_NOT_FOUND) warn(o, text);
+    if (status != CLV_NOT_FOUND) warn(o, "cache", text);
     return;
   }
   status = load_executable(o, &cached.info, cached.payload, cached.payload_bytes, text, sizeof text);
   if (o->executable == NULL) {
     set_reason(o->origin, text);
-    warn(o, text);
+    warn(o, "cache", text);
     if (status != CLV_OUT_OF_MEMORY && status != CLV_TOO_LARGE) clv__cache_remove(o->cache, &o->key);
   }
   clv__cached_finish(o->cache, &cached);
@@ -150,7 +151,7 @@ typedef struct saving {
 
 static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
   const saving *s = self;
-  return s->device->backend->save->save(s->device->handle, s->executable, write, cookie, error);
+  return CLV__CALL(s->device, error, save->save, s->executable, write, cookie);
 }
 
 /* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for users who list the cache. */
@@ -213,7 +214,6 @@ void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, cons
   char text[sizeof origin->reason];
   snprintf(text, sizeof text, "%.*s; not cached: %.*s", 100, origin->reason, 100, error.message);
   set_reason(origin, text);
-  clv__context_log(devices->context, 1, "cache: an executable for %s is not cached: %s", device->name, error.message);
 }
 
 void clv__executable_forget(clv_devices *devices, const clv__shared_executable *e) {
@@ -225,8 +225,7 @@ void clv__executable_forget(clv_devices *devices, const clv__shared_executable *
 /* ---- All sources ---- */
 
 static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
-  clv__error_clear(error);
-  clv_status status = o->device->backend->compile(o->device->handle, o->view, o->options, &o->executable, error);
+  clv_status status = CLV__CALL(o->device, error, compile, o->view, o->options, &o->executable);
   if (status != CLV_OK) {
     o->executable = NULL;
     *by_device = true;
@@ -261,18 +260,18 @@ static void look_for(obtaining *o) {
   if (o->executable != NULL) o->origin->source = CLV__SOURCE_DISK;
 }
 
-clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder, clv_devices *devices, uint32_t device,
-                                  const clv_graph_view *view, const clv_compile_options *options, clv__arena *arena,
+clv_status clv__executable_obtain(const clv__executables *all, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
                                   clv__executable_use **use, clv__origin *origin, bool *by_device, clv_error *error) {
-  obtaining o = {.share = share, .folder = folder, .devices = devices, .device_index = device, .view = view};
-  o.device = &devices->items[device];
-  o.options = options;
+  uint32_t device = all->plan->partitions[partition].device;
+  obtaining o = {.share = all->share, .folder = all->folder, .devices = all->plan->devices, .partition = partition, .view = view};
+  o.device = &o.devices->items[device];
+  o.options = &all->options;
   o.arena = arena;
   o.origin = origin;
   *origin = (clv__origin){.source = CLV__SOURCE_MEMORY};
   *by_device = false;
-  clv__key_make(view, o.device, options, &o.key);
-  CLV__TRY(clv__share_find(share, device, &o.key, view, arena, use, error));
+  clv__key_make(view, o.device, o.options, &o.key);
+  CLV__TRY(clv__share_find(o.share, device, &o.key, view, arena, use, error));
   if (*use != NULL) return CLV_OK;
   look_for(&o);
   clv_status status = CLV_OK;
@@ -281,7 +280,7 @@ clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder,
     status = clv__error_set(error, CLV_DEVICE_ERROR, "the device was removed, because it did not answer in time");
   }
   if (status == CLV_OK && o.executable == NULL) status = compile(&o, by_device, error);
-  if (status == CLV_OK) status = clv__share_add(share, device, &o.key, view, arena, o.executable, o.weights, use, error);
+  if (status == CLV_OK) status = clv__share_add(o.share, device, &o.key, view, arena, o.executable, o.weights, use, error);
   if (status != CLV_OK) destroy(&o);
   return status;
 }

@@ -263,8 +263,7 @@ static clv_status upload(const clv__share *share, uint32_t device, const clv_gra
     }
   }
   *by_device = true;
-  clv__error_clear(error);
-  clv_status status = d->backend->weight_upload(d->handle, name, &bytes, weight, error);
+  clv_status status = CLV__CALL(d, error, weight_upload, name, &bytes, weight);
   clv__release(share->allocator, read);
   return status;
 }

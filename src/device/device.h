@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "analysis/open.h"
+#include "base/error.h"
 #include "cache/cache.h"
 #include "cleave/devices.h"
 #include "cleave/plan.h"
@@ -90,6 +91,14 @@ uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space);
 
 /* CLV_DEVICE_ERROR if the device is lost. Check this before calling its functions. */
 clv_status clv__device_check(const clv__device *device, clv_error *error);
+
+/* Calls a slot of a device's backend: CLV__CALL(device, error, compile, view, options, &executable). The text of an error begins
+ * with the slot's name, "compile: ", so that every report of a failed call says which one it was. */
+#define CLV__CALL(device, error, slot, ...) \
+  clv__call_ended((clv__error_clear(error), (device)->backend->slot((device)->handle, __VA_ARGS__, (error))), #slot, (error))
+static inline clv_status clv__call_ended(clv_status status, const char *slot, clv_error *error) {
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "%s", slot);
+}
 
 /* Index of the device called `name`, or CLV__NO_ID. */
 uint32_t clv__devices_find(const clv_devices *devices, const char *name);

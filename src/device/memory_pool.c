@@ -216,8 +216,7 @@ static clv_status allocate_block(const pool *p, clv__memory_block *block, clv_er
     return block->host == NULL ? clv__error_memory(error, (size_t)block->size_bytes) : CLV_OK;
   }
   const clv__device *device = &p->devices->items[block->device];
-  clv__error_clear(error);
-  clv_status status = device->backend->buffer_alloc(device->handle, block->size_bytes, &block->buffer, error);
+  clv_status status = CLV__CALL(device, error, buffer_alloc, block->size_bytes, &block->buffer);
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", device->name);
   block->host = device->backend->buffer_host_pointer(device->handle, block->buffer);
   return CLV_OK;

@@ -222,6 +222,7 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
   if (status == CLV_OK) {
     *is_asked = true;
     status = backend->open(backend->self, clv__context_host(devices->context), &config, &device->handle, error);
+    status = clv__call_ended(status, "open", error);
   }
   if (status != CLV_OK) return clv__error_prefix(error, status, "device '%s'", name);
   device->backend = backend;

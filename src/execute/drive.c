@@ -12,6 +12,7 @@ typedef struct drive {
   uint64_t news;                      /* the board's `news` when look() last read the board */
   uint32_t completed[CLV__MAX_LANES]; /* by lane: steps known to be complete */
   uint32_t steps_told;                /* steps reported to the progress callback */
+  uint32_t here;                      /* the last step issued on a device that works in this thread */
 } drive;
 
 static bool is_synchronous(const clv__request *request, uint32_t lane) {
@@ -51,21 +52,20 @@ static bool can_issue(const drive *d, const clv__track *track) {
 
 /* ---- Issuing ---- */
 
-static clv_status event_failed(clv__request *request, uint32_t device, clv_status status, clv_error *error) {
-  clv__request_blame(request, device, status);
-  return clv__error_prefix(error, status, "%s: event", clv__request_device(request, device)->name);
+/* Adds the step to the error of a call about its events. */
+static clv_status event_status(const drive *d, uint32_t step, clv_status status, clv_error *error) {
+  if (status == CLV_OK) return status;
+  clv__request_blame(d->request, clv__lane_device(d->schedule->tracks[step].lane), status);
+  return clv__request_step_failed(d->request, step, status, error);
 }
 
 static clv_status wait_on_device(drive *d, const clv__track *track, clv_error *error) {
   clv__request *request = d->request;
-  uint32_t index = clv__lane_device(track->lane);
-  const clv__device *device = clv__request_device(request, index);
+  const clv__device *device = clv__request_device(request, clv__lane_device(track->lane));
   for (uint32_t i = 0; i < track->device_waits; ++i) {
     clv_stream *stream;
     CLV__TRY(clv__request_stream(request, track->lane, &stream, error));
-    clv__error_clear(error);
-    clv_status status = device->backend->event_wait(device->handle, stream, request->marks[track->waits[i]].event, error);
-    if (status != CLV_OK) return event_failed(request, index, status, error);
+    CLV__TRY(CLV__CALL(device, error, event_wait, stream, request->marks[track->waits[i]].event));
   }
   return CLV_OK;
 }
@@ -86,20 +86,16 @@ static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_e
   mark->lane = track->lane;
   mark->position = track->position;
   mark->device = index;
-  clv__error_clear(error);
-  clv_status status = CLV_OK;
-  if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, error);
-  if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, stream, error);
-  if (status != CLV_OK) return event_failed(request, index, status, error);
+  if (mark->event == NULL) CLV__TRY(CLV__CALL(device, error, event_create, &mark->event));
+  CLV__TRY(CLV__CALL(device, error, event_record, mark->event, stream));
   return is_watched(d, track) ? clv__request_watch(request, mark, error) : CLV_OK;
 }
 
 static clv_status ask_event(const clv__request *request, uint32_t step, clv_error *error) {
   const clv__mark *mark = &request->marks[step];
   const clv__device *device = clv__request_device(request, mark->device);
-  clv__error_clear(error);
   CLV__TRY(clv__device_check(device, error));
-  return device->backend->event_synchronize(device->handle, mark->event, error);
+  return CLV__CALL(device, error, event_synchronize, mark->event);
 }
 
 /* Names the step of a failure that the event of `step` reports. Failures travel with events and along streams, so it is that of
@@ -118,7 +114,7 @@ static clv_status name_failure(const drive *d, uint32_t step, clv_status status,
   const uint32_t *steps = d->schedule->lane_steps[tracks[first].lane];
   uint32_t end = tracks[first].position + 1, begin = end - 1;
   while (begin > 0 && !tracks[steps[begin - 1]].is_recorded) --begin;
-  return clv__request_steps_failed(d->request, &steps[begin], end - begin, status, error);
+  return clv__request_steps_failed_later(d->request, &steps[begin], end - begin, status, error);
 }
 
 /* Checks whether a completed step failed. */
@@ -128,10 +124,9 @@ static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
   if (is_synchronous(request, track->lane)) return CLV_OK;
   clv_status status = ask_event(request, step, error);
   if (status == CLV_OK) return status;
-  uint32_t index = clv__lane_device(track->lane);
-  clv__request_blame(request, index, status);
-  const clv__device *device = clv__request_device(request, index);
-  if (device->is_lost) return clv__error_prefix(error, status, "%s", device->name);
+  uint32_t device = clv__lane_device(track->lane);
+  clv__request_blame(request, device, status);
+  if (clv__request_device(request, device)->is_lost) return clv__request_steps_failed_later(request, &step, 1, status, error);
   return name_failure(d, step, status, error);
 }
 
@@ -154,7 +149,10 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   CLV__TRY(check_waits(d, track, error));
   uint64_t begin_ns = is_traced ? clv__clock_ns() : 0;
   request->marks[step].issued_ns = begin_ns;
-  if (!is_now) CLV__TRY(wait_on_device(d, track, error));
+  if (is_now)
+    d->here = step;
+  else
+    CLV__TRY(event_status(d, step, wait_on_device(d, track, error), error));
   request->leap = 0;
   CLV__TRY(clv__request_step(request, step, track->lane, &request->marks[step].is_uncut, error));
   step = d->schedule->lane_steps[track->lane][track->position + request->leap];
@@ -162,7 +160,7 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   request->marks[step].issued_ns = begin_ns;
   request->issued[track->lane] = track->position + 1;
   if (!is_now) {
-    if (track->is_recorded || is_traced) CLV__TRY(record(d, step, track, error));
+    if (track->is_recorded || is_traced) CLV__TRY(event_status(d, step, record(d, step, track, error), error));
     if (is_traced) trace_span(request, CLV__TRACE_ISSUE, step, begin_ns);
     return CLV_OK;
   }
@@ -219,22 +217,37 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
 
 /* ---- Waiting ---- */
 
-/* Returns the device of the oldest watched step that has not completed; CLV__NO_ID if there is none. It is blamed if no
- * notification arrives in time. (Unwatched steps send no notification.) */
-static uint32_t slowest_device(const drive *d) {
-  uint32_t oldest = CLV__NO_ID, device = CLV__NO_ID;
+/* Returns the oldest watched step that has not completed; CLV__NO_ID if there is none. Its device is blamed if no notification
+ * arrives in time. (Unwatched steps send no notification.) */
+static uint32_t oldest_step(const drive *d) {
+  uint32_t oldest = CLV__NO_ID;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i];
     if (is_synchronous(d->request, lane) || clv__request_device(d->request, clv__lane_device(lane))->is_lost) continue;
     for (uint32_t k = d->completed[lane]; k < d->request->issued[lane]; ++k) {
       uint32_t step = d->schedule->lane_steps[lane][k];
       if (!is_watched(d, &d->schedule->tracks[step])) continue;
-      if (step < oldest) device = clv__lane_device(lane);
       if (step < oldest) oldest = step;
       break;
     }
   }
-  return device;
+  return oldest;
+}
+
+/* Names the partitions of the device that are not known to be complete, because one of them may hang, up to `step`, whose
+ * notification did not arrive. If there are none, names this step. */
+static clv_status name_late(const drive *d, uint32_t step, clv_status status, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(d->request);
+  uint32_t device = clv__lane_device(d->schedule->tracks[step].lane), ends[2] = {CLV__NO_ID, CLV__NO_ID};
+  for (uint32_t s = 0; s <= step; ++s) {
+    const clv__track *track = &d->schedule->tracks[s];
+    if (plan->steps[s].is_transfer || clv__lane_device(track->lane) != device) continue;
+    if (track->position < d->completed[track->lane] || track->position >= d->request->issued[track->lane]) continue;
+    if (ends[0] == CLV__NO_ID) ends[0] = s;
+    ends[1] = s;
+  }
+  if (ends[0] == CLV__NO_ID) return clv__request_steps_failed_later(d->request, &step, 1, status, error);
+  return clv__request_steps_failed_later(d->request, ends, 2, status, error);
 }
 
 /* Fails if the run waits for a device that another run has marked as lost. */
@@ -242,14 +255,20 @@ static clv_status check_lost(drive *d, clv_error *error) {
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i], index = clv__lane_device(lane);
     if (d->completed[lane] >= d->request->issued[lane]) continue;
-    CLV__TRY(clv__request_blame(d->request, index, clv__device_check(clv__request_device(d->request, index), error)));
+    clv_status status = clv__device_check(clv__request_device(d->request, index), error);
+    if (status == CLV_OK) continue;
+    clv__request_blame(d->request, index, status);
+    return name_late(d, d->schedule->lane_steps[lane][d->completed[lane]], status, error);
   }
   return CLV_OK;
 }
 
 static clv_status give_up(drive *d, clv_error *error) {
-  uint32_t index = slowest_device(d);
-  if (index != CLV__NO_ID) return clv__request_lose(d->request, index, error);
+  uint32_t step = oldest_step(d);
+  if (step != CLV__NO_ID) {
+    clv_status status = clv__request_lose(d->request, clv__lane_device(d->schedule->tracks[step].lane), error);
+    return name_late(d, step, status, error);
+  }
   CLV__TRY(check_lost(d, error)); /* another run may have marked the device as lost just now */
   return clv__error_set(error, CLV_INTERNAL_ERROR, "the run cannot continue, although no device has unfinished steps");
 }
@@ -387,8 +406,9 @@ static clv_status explain_stop(const drive *d, clv_error *error) {
   if (device == CLV__NO_ID) return CLV_CANCELLED; /* by the callback */
   const char *name = clv__request_device(request, device)->name;
   if (!request->stopping.is_late) return clv__error_prefix(error, CLV_DEVICE_ERROR, "%s: it ended its work unasked", name);
-  return clv__error_set(error, CLV_DEVICE_ERROR, "%s: it did not finish within %g s, and was stopped", name,
-                        request->session->options.device_time_limit_s);
+  clv_status status = clv__error_set(error, CLV_DEVICE_ERROR, "it did not finish within %g s, and was stopped",
+                                     request->session->options.device_time_limit_s);
+  return clv__request_steps_failed_later(request, &d->here, 1, status, error);
 }
 
 static void begin(clv__request *request) {

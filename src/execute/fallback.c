@@ -11,7 +11,7 @@
 typedef struct fallback {
   clv_session *session;
   clv_error first;      /* the first failure; CLV_OK: none */
-  char tried[512];      /* the later failures */
+  char tried[1020];     /* the later failures */
   uint32_t trimmed;     /* bits of the devices that have been out of memory once */
   uint64_t begin_ns;    /* start of the current attempt, for the cost of a failure */
   uint32_t taken_count; /* new items of session->incidents that its incident_count does not include yet: see take_over() */
@@ -61,13 +61,13 @@ static void note_failure(fallback *f, clv_status status, uint32_t gone, const cl
   if (written < 0 || (size_t)written >= sizeof f->tried - used) f->tried[used] = '\0';
 }
 
-/* Sets `error` to the first failure, followed by the later ones if there is room. Cancellation, time limits and the caller's
- * mistakes are returned unchanged. */
+/* Sets `error` to the first failure, followed by as much of the later ones as there is room for. Cancellation, time limits and
+ * the caller's mistakes are returned unchanged. */
 static clv_status fail(const fallback *f, clv_status status, clv_error *error) {
   if (f->first.status == CLV_OK || !is_of_device(status)) return status;
   *error = f->first;
-  size_t used = strlen(error->message), more = strlen(f->tried);
-  if (used + more < sizeof error->message) memcpy(error->message + used, f->tried, more + 1);
+  size_t used = strlen(error->message), room = sizeof error->message - used;
+  snprintf(error->message + used, room, "%.*s", (int)room - 1, f->tried);
   return error->status;
 }
 

@@ -66,11 +66,9 @@ static clv_status create(clv__partition_state *state, const clv__compiled *compi
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
   const clv__device *device = clv__request_device(request, partition->device);
-  clv__error_clear(error);
   CLV__TRY(clv__device_check(device, error));
-  return device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs,
-                                          partition->view->input_count, compiled->weights, compiled->info.weight_count,
-                                          &state->instance, error);
+  return CLV__CALL(device, error, instance_create, compiled->executable, state->instance_inputs, partition->view->input_count,
+                   compiled->weights, compiled->info.weight_count, &state->instance);
 }
 
 /* ---- Scratch ---- */
@@ -89,14 +87,9 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
     CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
   }
   if (state->scratch_generation == block->generation) return CLV_OK;
-  clv__error_clear(error);
-  clv_status status = device->backend->scratch->bind(device->handle, state->instance, block->buffer, 0, error);
-  if (status != CLV_OK) {
-    clv__request_blame(request, d, status);
-    return clv__error_prefix(error, status, "partition %u on %s: scratch", state->index, device->name);
-  }
+  CLV__TRY(clv__request_blame(request, d, CLV__CALL(device, error, scratch->bind, state->instance, block->buffer, 0)));
   state->scratch_generation = block->generation;
-  return status;
+  return CLV_OK;
 }
 
 clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
@@ -113,6 +106,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
     is_locked = true;
     clv__capture_forget(prepared, p);
     status = clv__instance_bind_scratch(state, error);
+    if (status != CLV_OK) clv__partition_failed(prepared->request, p, status, error);
   }
   if (is_locked) clv__devices_unlock(devices);
   return status;
@@ -169,18 +163,12 @@ static clv_status create_for_shapes(clv__partition_state *state, clv_error *erro
 
 /* Makes an instance for the current shapes, unless it `is_there`, and binds its scratch. */
 static clv_status make(clv__partition_state *state, bool is_there, clv_error *error) {
-  clv__request *request = state->prepared->request;
-  const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
-  clv_status status = CLV_OK;
   if (!is_there) {
     clv__instance_drop(state);
     fill_inputs(state);
-    status = create_for_shapes(state, error);
+    CLV__TRY(create_for_shapes(state, error));
   }
-  if (status == CLV_OK) status = clv__instance_bind_scratch(state, error);
-  if (status == CLV_OK) return status;
-  return clv__error_prefix(error, status, "partition %u on %s", state->index,
-                           clv__request_device(request, partition->device)->name);
+  return clv__instance_bind_scratch(state, error);
 }
 
 /* Resizes the same instance for other shapes, if the device can. Returns false if a new one is needed. */
@@ -191,8 +179,13 @@ static bool resize(clv__partition_state *state) {
   if (state->instance == NULL || device->backend->instance_resize == NULL || state->own.executable != NULL) return false;
   if (device->is_lost) return false;
   fill_inputs(state);
-  if (device->backend->instance_resize(device->handle, state->instance, state->instance_inputs, partition->view->input_count,
-                                       NULL) != CLV_OK) {
+  clv_error why = {0};
+  clv_status status =
+      CLV__CALL(device, &why, instance_resize, state->instance, state->instance_inputs, partition->view->input_count);
+  if (status != CLV_OK) {
+    int level = status == CLV_NOT_SUPPORTED ? 3 : 2;
+    clv__partition_failed(request, state->index, status, &why);
+    clv__context_log(request->session->devices->context, level, "%s; another instance is created", why.message);
     return false;
   }
   state->scratch_generation = 0;
@@ -232,7 +225,7 @@ clv_status clv__instance_make(clv__partition_state *state, clv__prepared *from, 
   bool is_taken = from != NULL && take_over(state, &from->partitions[state->index]);
   clv_status status = make(state, is_taken, error);
   clv__devices_unlock(devices);
-  return status;
+  return status == CLV_OK ? status : clv__partition_failed(state->prepared->request, state->index, status, error);
 }
 
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error) {

@@ -16,8 +16,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     const clv__device *device = &session->devices->items[plan->partitions[p].device];
     if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
-    clv__error_clear(error);
-    const clv_status status = device->backend->timing->enable(device->handle, prepared->partitions[p].instance, on, error);
+    const clv_status status = CLV__CALL(device, error, timing->enable, prepared->partitions[p].instance, on);
     if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() will report CLV_NOT_SUPPORTED */
     return clv__error_prefix(error, status, "partition %u on %s: cannot turn the timing of its steps on or off", p, device->name);
   }
@@ -50,7 +49,7 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   if (!can_tell(device) || instance == NULL) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
   } else {
-    status = device->backend->timing->steps(device->handle, instance, found, cookie, error);
+    status = CLV__CALL(device, error, timing->steps, instance, found, cookie);
     if (status != CLV_OK)
       clv__error_prefix(error, status, "partition %u on %s: cannot read the times of its steps", index, device->name);
   }

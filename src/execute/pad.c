@@ -47,8 +47,7 @@ clv_status clv__slot_copy_in(clv__request *request, uint32_t device_index, clv_s
   if (!clv__tensor_size_bytes(&bytes, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
   if (size_bytes == 0) return CLV_OK;
   clv_binding target = clv__prepared_binding(request->prepared, to);
-  clv__error_clear(error);
-  return device->backend->copy_in(device->handle, stream, target.buffer, target.offset_bytes, bytes.data, size_bytes, error);
+  return CLV__CALL(device, error, copy_in, stream, target.buffer, target.offset_bytes, bytes.data, size_bytes);
 }
 
 clv_status clv__slot_copy_out(clv__request *request, uint32_t device_index, clv_stream *stream, const clv_tensor *to,
@@ -61,8 +60,7 @@ clv_status clv__slot_copy_out(clv__request *request, uint32_t device_index, clv_
   if (!clv__tensor_size_bytes(&bytes, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
   if (size_bytes == 0) return CLV_OK;
   clv_binding source = clv__prepared_binding(request->prepared, from);
-  clv__error_clear(error);
-  return device->backend->copy_out(device->handle, stream, bytes.data, source.buffer, source.offset_bytes, size_bytes, error);
+  return CLV__CALL(device, error, copy_out, stream, bytes.data, source.buffer, source.offset_bytes, size_bytes);
 }
 
 void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const clv_tensor *to) {
@@ -113,7 +111,6 @@ static clv_status make_room(const staging *s, clv__staged *staged, const clv_ten
 static clv_status stage(const staging *s, clv__staged *staged, const clv_tensor *padded, bool is_input, clv_binding *binding,
                         clv_error *error) {
   clv_binding from = *binding;
-  const clv_backend *backend = s->device->backend;
   clv_tensor exact = from.type;
   size_t exact_offset, exact_bytes, size_bytes;
   CLV__TRY(make_room(s, staged, padded, &exact, &exact_offset, error));
@@ -135,13 +132,12 @@ static clv_status stage(const staging *s, clv__staged *staged, const clv_tensor 
   if (!clv__tensor_size_bytes(&exact, &exact_bytes) || !clv__tensor_size_bytes(padded, &size_bytes)) {
     return clv__error_memory(error, SIZE_MAX);
   }
-  clv__error_clear(error);
   if (exact_bytes > 0) {
-    CLV__TRY(backend->copy_out(s->device->handle, s->stream, exact.data, from.buffer, from.offset_bytes, exact_bytes, error));
+    CLV__TRY(CLV__CALL(s->device, error, copy_out, s->stream, exact.data, from.buffer, from.offset_bytes, exact_bytes));
     CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   }
   clv__bucket_pad(&exact, &longer);
-  return backend->copy_in(s->device->handle, s->stream, binding->buffer, 0, longer.data, size_bytes, error);
+  return CLV__CALL(s->device, error, copy_in, s->stream, binding->buffer, 0, longer.data, size_bytes);
 }
 
 clv_status clv__stage_bindings(clv__partition_state *state, clv_error *error) {
@@ -176,7 +172,6 @@ bool clv__stage_is_uncut(const clv__partition_state *state) {
 
 static clv_status cut_staged(const staging *s, const clv__staged *staged, const clv_tensor *padded, const clv_binding *to,
                              clv_error *error) {
-  const clv_backend *backend = s->device->backend;
   clv_tensor longer = *padded, exact = to->type;
   size_t size_bytes, exact_bytes;
   longer.data = staged->host.host;
@@ -189,11 +184,10 @@ static clv_status cut_staged(const staging *s, const clv__staged *staged, const 
   }
   if (exact_bytes == 0) return CLV_OK;
   exact.data = (char *)staged->host.host + clv__align_up(size_bytes, CLV__ALIGNMENT);
-  clv__error_clear(error);
-  CLV__TRY(backend->copy_out(s->device->handle, s->stream, longer.data, staged->device.buffer, 0, size_bytes, error));
+  CLV__TRY(CLV__CALL(s->device, error, copy_out, s->stream, longer.data, staged->device.buffer, 0, size_bytes));
   CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   clv__bucket_cut(&longer, &exact);
-  CLV__TRY(backend->copy_in(s->device->handle, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes, error));
+  CLV__TRY(CLV__CALL(s->device, error, copy_in, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes));
   return clv__request_synchronize(s->request, 2 * s->device_index, error); /* steps on other streams may read the output */
 }
 

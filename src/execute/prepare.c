@@ -180,7 +180,9 @@ static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, const
     if (size_bytes > slot->size_bytes) CLV__TRY(clv__prepared_grow_slot(prepared, slot, size_bytes, error));
   }
   for (uint32_t p = 0; p < clv__request_plan(prepared->request)->partition_count; ++p) {
-    if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_fit(&prepared->partitions[p], error));
+    if (!inputs_are_static(prepared, p)) continue;
+    clv_status status = clv__instance_fit(&prepared->partitions[p], error);
+    if (status != CLV_OK) return clv__partition_failed(prepared->request, p, status, error);
   }
   CLV__TRY(clv__capture_refit(prepared, error));
   prepared->is_whole = true;

@@ -11,14 +11,10 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
   CLV__TRY(clv__request_blame(request, clv__lane_device(lane), clv__device_check(device, error)));
   if (request->streams[lane] == NULL) {
     clv_stream *made = NULL;
-    clv__error_clear(error);
     clv__devices_lock(request->session->devices);
-    clv_status status = device->backend->stream_create(device->handle, &made, error);
+    clv_status status = CLV__CALL(device, error, stream_create, &made);
     clv__devices_unlock(request->session->devices);
-    if (status != CLV_OK) {
-      clv__error_prefix(error, status, "%s: stream", device->name);
-      return clv__request_blame(request, clv__lane_device(lane), status);
-    }
+    CLV__TRY(clv__request_blame(request, clv__lane_device(lane), status));
     clv__stopping_add(request, lane, made);
   }
   *stream = request->streams[lane];

@@ -269,7 +269,7 @@ bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
 /* instance.c: creates a partition's instance for the current shapes of its inputs, or takes and resizes that of `from`, a set
  * without captures that will be evicted. NULL: there is none. */
 clv_status clv__instance_make(clv__partition_state *state, clv__prepared *from, clv_error *error);
-/* During a run: replaces the instance if it does not fit. */
+/* Replaces the instance if it does not fit. The caller adds the partition to an error. */
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
 /* Binds the request's scratch, growing it if necessary. */
 clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error);
@@ -338,6 +338,11 @@ clv_status clv__request_partition(clv__request *request, uint32_t partition, clv
  * the order of their lane; if there are several, it may also have been one of the others. */
 clv_status clv__request_steps_failed(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
                                      clv_error *error);
+clv_status clv__request_step_failed(const clv__request *request, uint32_t step, clv_status status, clv_error *error);
+clv_status clv__partition_failed(const clv__request *request, uint32_t partition, clv_status status, clv_error *error);
+/* The same for work that its device accepted, and that failed or did not end: also names the call that gave it the work. */
+clv_status clv__request_steps_failed_later(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
+                                           clv_error *error);
 /* Prepares the instance for its inputs, and binds inputs and outputs. clv__request_args() then returns the arguments of
  * execute(). */
 clv_status clv__request_bind(clv__request *request, uint32_t partition, clv_error *error);
@@ -361,7 +366,8 @@ uint64_t clv__request_device_deadline_ns(const clv__request *request);
 /* Waits until everything enqueued on the lane completes. Does nothing if devices have no time limit, because then the caller's
  * next backend call waits. */
 clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
-/* Marks the device as lost, because it did not answer in time. Returns an error that says so. */
+/* Marks the device as lost, because it did not answer in time. Returns an error that says so; the caller adds the device's name,
+ * or the step's. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
 /* abandoned.c. clv__request_has_lost_device(): a device that was removed may still work for the request.

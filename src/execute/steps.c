@@ -20,6 +20,10 @@ static clv_status partitions_failed(const clv__request *request, uint32_t first,
   return clv__error_prefix(error, status, "partitions %u to %u on %s", first, last, device);
 }
 
+clv_status clv__partition_failed(const clv__request *request, uint32_t index, clv_status status, clv_error *error) {
+  return partitions_failed(request, index, index, status, error);
+}
+
 static clv_status transfer_failed(const clv__request *request, const clv__transfer *transfer, clv_status status,
                                   clv_error *error) {
   return clv__error_prefix(
@@ -40,14 +44,32 @@ clv_status clv__request_steps_failed(const clv__request *request, const uint32_t
   return clv__error_prefix(error, status, "copies to and from %s", clv__request_device(request, transfer->device)->name);
 }
 
+clv_status clv__request_step_failed(const clv__request *request, uint32_t step, clv_status status, clv_error *error) {
+  return clv__request_steps_failed(request, &step, 1, status, error);
+}
+
+/* The call that gives a step's work to its device. */
+static const char *call_of(const clv__request *request, uint32_t index) {
+  const clv_plan *plan = clv__request_plan(request);
+  const clv__step *step = &plan->steps[index];
+  if (step->is_transfer) return plan->transfers[step->index].from == CLV__SPACE_HOST ? "copy_in" : "copy_out";
+  clv__issue issue = request->prepared->partitions[step->index].issue;
+  return issue == CLV__ISSUE_CAPTURED || issue == CLV__ISSUE_REPLAYED ? "capture->launch" : "execute";
+}
+
+clv_status clv__request_steps_failed_later(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
+                                           clv_error *error) {
+  clv__error_prefix(error, status, "%s", call_of(request, steps[count - 1]));
+  return clv__request_steps_failed(request, steps, count, status, error);
+}
+
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error) {
   uint32_t d = clv__lane_device(lane), first = request->pending_first, last = request->pending_last;
   const clv__device *device = clv__request_device(request, d);
   if (request->streams[lane] == NULL) return CLV_OK;
-  clv__error_clear(error);
   clv_status status = clv__device_check(device, error);
   if (status == CLV_OK) status = clv__request_await(request, lane, error);
-  if (status == CLV_OK) status = device->backend->stream_synchronize(device->handle, request->streams[lane], error);
+  if (status == CLV_OK) status = CLV__CALL(device, error, stream_synchronize, request->streams[lane]);
   if (status == CLV_OK) return status;
   clv__request_blame(request, d, status);
   if (lane % 2 == 1) return clv__error_prefix(error, status, "copies to and from %s", device->name);
@@ -137,7 +159,7 @@ clv_execute_args clv__request_args(clv__request *request, uint32_t index) {
   };
 }
 
-clv_status clv__request_partition(clv__request *request, uint32_t index, clv_error *error) {
+static clv_status issue_partition(clv__request *request, uint32_t index, clv_error *error) {
   const clv__partition *partition = &clv__request_plan(request)->partitions[index];
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, 2 * partition->device, &stream, error));
@@ -145,10 +167,12 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
   if (request->pending_first == CLV__NO_ID) request->pending_first = index;
   request->pending_last = index;
   clv__error_clear(error);
-  clv_status status = clv__capture_execute(request, index, stream, error);
-  if (status == CLV_OK) return status;
-  clv__request_blame(request, partition->device, status);
-  return partitions_failed(request, index, index, status, error);
+  return clv__request_blame(request, partition->device, clv__capture_execute(request, index, stream, error));
+}
+
+clv_status clv__request_partition(clv__request *request, uint32_t index, clv_error *error) {
+  clv_status status = issue_partition(request, index, error);
+  return status == CLV_OK ? status : clv__partition_failed(request, index, status, error);
 }
 
 /* ---- Transfers ---- */
@@ -174,17 +198,12 @@ static clv_status transfer_value(clv__request *request, const clv__transfer *tra
   clv__prepared *prepared = request->prepared;
   clv__slot *from = clv__prepared_slot(prepared, transfer->value, transfer->from);
   clv__slot *to = clv__prepared_slot(prepared, transfer->value, transfer->to);
-  const char *name = clv__request_plan(request)->graph->values[transfer->value].name;
   size_t size_bytes;
-  *is_uncut = false;
   if (!clv__tensor_size_bytes(&prepared->types[transfer->value], &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "'%s' cannot be transferred before its shape is known", name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the shape of the value is not known yet");
   }
   if (!to->size_known && to->bound == NULL) CLV__TRY(clv__prepared_grow_slot(prepared, to, size_bytes, error));
-  clv_status status = copy(request, transfer, lane, from, to, is_uncut, error);
-  if (status == CLV_OK) return status;
-  clv__request_blame(request, transfer->device, status);
-  return transfer_failed(request, transfer, status, error);
+  return clv__request_blame(request, transfer->device, copy(request, transfer, lane, from, to, is_uncut, error));
 }
 
 static void cut_transfer(clv__request *request, const clv__transfer *transfer) {
@@ -200,7 +219,9 @@ clv_status clv__request_step(clv__request *request, uint32_t index, uint32_t lan
   const clv__step *step = &clv__request_plan(request)->steps[index];
   *is_uncut = false;
   if (step->is_transfer) {
-    return transfer_value(request, &clv__request_plan(request)->transfers[step->index], lane, is_uncut, error);
+    const clv__transfer *transfer = &clv__request_plan(request)->transfers[step->index];
+    clv_status status = transfer_value(request, transfer, lane, is_uncut, error);
+    return status == CLV_OK ? status : transfer_failed(request, transfer, status, error);
   }
   CLV__TRY(clv__request_partition(request, step->index, error));
   *is_uncut = clv__stage_is_uncut(&request->prepared->partitions[step->index]);
@@ -209,7 +230,10 @@ clv_status clv__request_step(clv__request *request, uint32_t index, uint32_t lan
 
 clv_status clv__request_finish_step(clv__request *request, uint32_t index, clv_error *error) {
   const clv__step *step = &clv__request_plan(request)->steps[index];
-  if (!step->is_transfer) return clv__stage_finish(&request->prepared->partitions[step->index], error);
-  cut_transfer(request, &clv__request_plan(request)->transfers[step->index]);
-  return CLV_OK;
+  if (step->is_transfer) {
+    cut_transfer(request, &clv__request_plan(request)->transfers[step->index]);
+    return CLV_OK;
+  }
+  clv_status status = clv__stage_finish(&request->prepared->partitions[step->index], error);
+  return status == CLV_OK ? status : clv__partition_failed(request, step->index, status, error);
 }

@@ -53,9 +53,29 @@ static bool agrees(const clv_tensor *expected, const clv_tensor *actual, const c
   return agree;
 }
 
+/* Adds the partition to the error of a copy for it. */
+static clv_status copy_status(const clv__request *request, uint32_t partition, clv_status status, clv_error *error) {
+  return status == CLV_OK ? status : clv__partition_failed(request, partition, status, error);
+}
+
+static clv_status copy_in(clv__request *request, uint32_t device, const clv_tensor *value, bool is_constant, clv__slot *slot,
+                          clv_error *error) {
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, 2 * device, &stream, error));
+  return clv__request_blame(request, device, clv__slot_copy_in(request, device, stream, slot, value, is_constant, error));
+}
+
+static clv_status copy_out(clv__request *request, uint32_t device, const clv_tensor *value, clv__slot *slot, bool *is_uncut,
+                           clv_error *error) {
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, 2 * device, &stream, error));
+  return clv__request_blame(request, device, clv__slot_copy_out(request, device, stream, value, slot, is_uncut, error));
+}
+
 /* Copies a reference value, or a streamed weight, into the slot that a partition reads. */
-static clv_status feed(clv__request *request, uint32_t device_index, const clv_tensor *value, bool is_constant, clv__slot *slot,
+static clv_status feed(clv__request *request, uint32_t partition, const clv_tensor *value, bool is_constant, clv__slot *slot,
                        clv_error *error) {
+  uint32_t device = clv__request_plan(request)->partitions[partition].device;
   size_t size_bytes;
   if (!clv__tensor_size_bytes(value, &size_bytes)) return CLV_OK;
   request->prepared->types[slot->value] = *value;
@@ -65,15 +85,13 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
     return CLV_OK;
   }
   if (!slot->size_known) CLV__TRY(clv__prepared_grow_slot(request->prepared, slot, size_bytes, error));
-  clv_stream *stream;
-  CLV__TRY(clv__request_stream(request, 2 * device_index, &stream, error));
-  return clv__request_blame(request, device_index,
-                            clv__slot_copy_in(request, device_index, stream, slot, value, is_constant, error));
+  return copy_status(request, partition, copy_in(request, device, value, is_constant, slot, error), error);
 }
 
 /* Reads a partition's output. If it is in device memory, copies it to host memory allocated as `copy`. */
-static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual,
-                        clv__memory_block *copy, clv_error *error) {
+static clv_status fetch(clv__request *request, uint32_t partition, clv__slot *slot, clv_tensor *actual, clv__memory_block *copy,
+                        clv_error *error) {
+  uint32_t device = clv__request_plan(request)->partitions[partition].device;
   *copy = (clv__memory_block){0};
   clv_binding binding = clv__prepared_binding(request->prepared, slot);
   *actual = request->prepared->types[slot->value];
@@ -83,26 +101,23 @@ static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot 
   CLV__TRY(clv__memory_pool_allocate(request->session->devices, CLV__NO_ID, size_bytes, copy, error));
   actual->data = copy->host;
   if (size_bytes == 0) return CLV_OK;
-  clv_stream *stream;
-  CLV__TRY(clv__request_stream(request, 2 * device_index, &stream, error));
   bool is_uncut;
-  CLV__TRY(clv__request_blame(request, device_index,
-                              clv__slot_copy_out(request, device_index, stream, actual, slot, &is_uncut, error)));
-  CLV__TRY(clv__request_synchronize(request, 2 * device_index, error));
+  CLV__TRY(copy_status(request, partition, copy_out(request, device, actual, slot, &is_uncut, error), error));
+  CLV__TRY(clv__request_synchronize(request, 2 * device, error));
   if (is_uncut) clv__slot_cut(request->prepared, slot, actual);
   return CLV_OK;
 }
 
-static clv_status check_output(reference *ref, const clv__partition *partition, clv_value_id value, const clv__rounding *rounding,
+static clv_status check_output(reference *ref, uint32_t partition, clv_value_id value, const clv__rounding *rounding,
                                clv__partition_check *check, bool *differs, clv_error *error) {
   clv__request *request = ref->request;
   const clv_plan *plan = clv__request_plan(request);
-  clv__slot *slot = clv__prepared_slot(request->prepared, value, plan->devices->items[partition->device].space);
+  clv__slot *slot = clv__prepared_slot(request->prepared, value, plan->devices->items[plan->partitions[partition].device].space);
   const clv_tensor *expected = &ref->values[value];
   clv_tensor actual;
   clv__memory_block copy;
   *differs = false;
-  clv_status status = fetch(request, partition->device, slot, &actual, &copy, error);
+  clv_status status = fetch(request, partition, slot, &actual, &copy, error);
   if (status == CLV_OK && expected->data == NULL) {
     status = keep_value(ref, value, &actual, error);
   } else if (status == CLV_OK) {
@@ -186,7 +201,7 @@ static clv_status check_outputs(reference *ref, uint32_t index, clv__mismatch *m
   clv_status status = CLV_OK;
   for (uint32_t i = 0; status == CLV_OK && !*differs && i < view->output_count; ++i) {
     const uint32_t output = view->outputs[i];
-    status = check_output(ref, partition, view->values[output], &roundings[output], check, differs, error);
+    status = check_output(ref, index, view->values[output], &roundings[output], check, differs, error);
   }
   if (status == CLV_OK && *differs) {
     const clv__difference *worst = &check->difference;
@@ -216,7 +231,7 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
     clv_value_id value = view->values[view->inputs[i]];
     bool is_constant;
     const clv_tensor *input = input_of(ref, value, &is_constant);
-    CLV__TRY(feed(request, partition->device, input, is_constant, clv__prepared_slot(prepared, value, space), error));
+    CLV__TRY(feed(request, index, input, is_constant, clv__prepared_slot(prepared, value, space), error));
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv__slot *slot = clv__prepared_slot(prepared, view->values[view->outputs[i]], space);
@@ -227,7 +242,7 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   request->pending_first = CLV__NO_ID;
   CLV__TRY(clv__request_partition(request, index, error));
   CLV__TRY(clv__request_synchronize(request, 2 * partition->device, error));
-  CLV__TRY(clv__stage_finish(&prepared->partitions[index], error));
+  CLV__TRY(copy_status(request, index, clv__stage_finish(&prepared->partitions[index], error), error));
   CLV__TRY(check_inputs(ref, index, &before, error));
   return check_outputs(ref, index, mismatch, differs, error);
 }

@@ -69,9 +69,9 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
     clv__context_log(session->devices->context, 1, "%s: it did not answer within %g s", device->name,
                      session->options.device_time_limit_s);
   }
-  return clv__request_blame(request, index,
-                            clv__error_set(error, CLV_DEVICE_ERROR, "%s: it did not answer within %g s", device->name,
-                                           session->options.device_time_limit_s));
+  return clv__request_blame(
+      request, index,
+      clv__error_set(error, CLV_DEVICE_ERROR, "it did not answer within %g s", session->options.device_time_limit_s));
 }
 
 /* A thread that waits for one event after the other. On each stream, events complete in the order in which they were recorded,
@@ -124,8 +124,7 @@ static clv_status create(clv__request *request, uint32_t device, clv__watcher **
     return CLV_OK;
   }
   clv_status status = code < 0 ? clv__error_memory(error, watcher->capacity * sizeof(clv__mark *))
-                               : clv__error_set(error, CLV_DEVICE_ERROR, "%s: cannot create a waiting thread: %s",
-                                                watcher->device->name, strerror(code));
+                               : clv__error_set(error, CLV_DEVICE_ERROR, "cannot create a waiting thread: %s", strerror(code));
   pthread_cond_destroy(&watcher->work);
   pthread_mutex_destroy(&watcher->lock);
   clv__release(allocator, (void *)watcher->marks);
@@ -166,15 +165,14 @@ static clv_status begin_watching(clv__request *request, clv__mark *mark, clv_err
   mark->is_told = false;
   mark->is_traced = request->session->is_traced;
   pthread_mutex_unlock(&request->board.lock);
-  clv__error_clear(error);
   clv_status status = device->backend->event_notify != NULL
-                          ? device->backend->event_notify(device->handle, mark->event, clv__board_tell, mark, error)
+                          ? CLV__CALL(device, error, event_notify, mark->event, clv__board_tell, mark)
                           : watch_in_thread(request, mark, error);
   if (status == CLV_OK) return status;
   pthread_mutex_lock(&request->board.lock);
   --request->board.watched[mark->device];
   pthread_mutex_unlock(&request->board.lock);
-  return clv__error_prefix(error, status, "%s: event", device->name);
+  return status;
 }
 
 clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error *error) {

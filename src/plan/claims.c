@@ -64,10 +64,10 @@ clv_status clv__plan_ask_claims(clv_plan *plan, const clv_graph_view *whole, boo
     memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
     c.group = 0;
     clv_error refused = {0};
-    clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, &refused);
+    clv_status status = CLV__CALL(device, &refused, claim, whole, is_free, add_claim, &c);
     if (status != CLV_OK) {
       *is_complete = false;
-      return take_out(plan, c.device, refused.message[0] != '\0' ? refused.message : clv_status_name(status), error);
+      return take_out(plan, c.device, refused.message, error);
     }
     all[c.device] = c.groups;
     plan->claims = (const uint32_t *const *)all;

@@ -241,7 +241,7 @@ static void test_devices_that_fail(void **state) {
   expect_taken_out("--device-option npu:hang=1 --device-time-limit 0.3 --verify", "it did not answer within 0.3 s");
   expect_error("run " SPLIT "--device-option npu:fail=1 --no-fallback", 1, "launch 1 failed");
   expect_error("run " SPLIT "--device-option npu:hang=1 --device-time-limit 0.3 --no-fallback", 1,
-               "npu: it did not answer within");
+               "execute: it did not answer within");
   expect_error("run " SPLIT "--device-time-limit soon", 2, "'soon' is not a number of 0 or more");
   json_t *root = document("run " SPLIT "--json --device-option npu:fail=1", 0), *list = member(root, "fallbacks");
   assert_int_equal(json_array_size(list), 1);

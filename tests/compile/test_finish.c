@@ -241,7 +241,7 @@ static void alone(void **state) {
   late.fail = true;
   assert_int_equal(clv__executables_compile(&executables, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
                    CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "late: finishing 1 executable: the build failed");
+  assert_string_equal(error.message, "partition 2 on late: finish: the build failed");
   assert_int_equal(executables.failed_device, 0);
   assert_null(one.executable);
   clv__arena_finish(&arena);
@@ -260,7 +260,7 @@ static void failure(void **state) {
   scene_open(&s, f.path);
   late.fail = true;
   assert_int_equal(start(&s, &executables, &error), CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "late: finishing 2 executables: the build failed");
+  assert_string_equal(error.message, "partitions 0 to 2 on late: finish: the build failed");
   assert_string_equal(late.log, "compile compile finish(2) destroy destroy");
   assert_int_equal(executables.failed_device, 0);
   assert_int_equal(late.live, 0);

@@ -336,16 +336,16 @@ static void a_device_that_is_absent(void **state) {
   assert_string_equal(devices->items[0].name, "npu");
   assert_int_equal(devices->left_out_count, 2);
   assert_string_equal(devices->left_out[1].name, "card:1");
-  assert_string_equal(devices->left_out[0].reason, "device 'card': there is no such card");
+  assert_string_equal(devices->left_out[0].reason, "device 'card': open: there is no such card");
   clv_devices_close(devices);
 
   options.no_fallback = true;
   assert_int_equal(clv_devices_open(context, &options, &devices, &error), CLV_NOT_SUPPORTED);
-  assert_string_equal(error.message, "device 'card': there is no such card");
+  assert_string_equal(error.message, "device 'card': open: there is no such card");
   assert_int_equal(try_open(context, "card", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
-  assert_string_equal(error.message, "device 'card': there is no such card");
+  assert_string_equal(error.message, "device 'card': open: there is no such card");
   assert_int_equal(try_open(context, "card,card:1", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
-  assert_string_equal(error.message, "no device of 'card,card:1' is available: device 'card': there is no such card");
+  assert_string_equal(error.message, "no device of 'card,card:1' is available: device 'card': open: there is no such card");
   /* Other errors, and names that nothing has, remain errors. */
   assert_int_equal(try_open(context, "card,cpu", 0, NULL, "card:speed=1", &error), CLV_DEVICE_ERROR);
   assert_int_equal(try_open(context, "cart,cpu", 0, NULL, NULL, &error), CLV_NOT_FOUND);

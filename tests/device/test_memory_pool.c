@@ -206,7 +206,7 @@ static void lost_devices(void **state) {
   clv__memory_pool_free(m.devices, &kept);
   assert_int_equal(clv__memory_pool_allocate(m.devices, 0, 6000, &broken, &error),
                    CLV_DEVICE_ERROR); /* not an out-of-memory error, so there is no second attempt */
-  assert_string_equal(error.message, "faulty: broken");
+  assert_string_equal(error.message, "faulty: buffer_alloc: broken");
   assert_int_equal(interposer_count(faulty, INTERPOSER_buffer_alloc), 3);
   assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error), error);
   assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &before, &error), error);

@@ -245,7 +245,8 @@ static void all_there_are(void **state) {
   devices = open_list(context, "auto", NULL, CLV_OK, NULL); /* the second time, all plugins are already loaded */
   clv_devices_close(devices);
   /* A device that cannot be opened is skipped, but with an option for it, opening fails. */
-  open_list(context, "auto", "lists:fast:speed=none", CLV_NOT_SUPPORTED, "device 'lists:fast': speed=none is not supported");
+  open_list(context, "auto", "lists:fast:speed=none", CLV_NOT_SUPPORTED,
+            "device 'lists:fast': open: speed=none is not supported");
   open_list(context, "auto", "lists:fast:sped=none", CLV_INVALID_ARGUMENT, "option 'sped' is unknown");
   close_context(context, &counting);
 }
@@ -262,8 +263,8 @@ static void keys(void **state) {
       {"opencl", "opencl:colour=red", "option 'colour' is unknown; the options of opencl are: capture"},
       {"npu", "npu:frequency=0", "device option frequency=0: must be a number above 0"},
       {"cpu", "cpu:fuse=maybe", "option fuse=maybe: expected on or off"},
-      {"cpu:cores=0", NULL, "device 'cpu:cores=0': 'cores=0' is not a device number; give options separately"},
-      {"cpu:", NULL, "device 'cpu:': '' is not a device number"},
+      {"cpu:cores=0", NULL, "device 'cpu:cores=0': open: 'cores=0' is not a device number; give options separately"},
+      {"cpu:", NULL, "device 'cpu:': open: '' is not a device number"},
   };
   test_allocator counting;
   clv_context *context = open_context(&counting, GOOD);

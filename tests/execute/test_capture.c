@@ -238,7 +238,8 @@ static void captures_are_of_one_thread(void **state) {
     assert_int_equal(driver.begun, 1);
     assert_int_equal(driver.mode, CLV_CAPTURE_THREAD);
     if (is_global_only)
-      assert_non_null(strstr(s.failed, "nodes 'act' (Add) to 'neg' (Neg): begin(): code 4: global captures only"));
+      assert_non_null(
+          strstr(s.failed, "nodes 'act' (Add) to 'neg' (Neg): capture->begin: begin(): code 4: global captures only"));
     close_part(&p);
     close_scene(&s);
   }

@@ -331,11 +331,11 @@ static void run_with_fallback(world *w) {
 
 /* Whether a device that works exceeded its time limit: it was lost, or stopped and removed from the session. */
 static bool is_slow(const world *w) {
-  bool any = false;
+  bool any = false, is_stopped = strstr(w->problem, "it did not finish within") != NULL;
   for (uint32_t d = 1; w->devices != NULL && d < w->devices->count; ++d) {
-    char stopped[80];
-    snprintf(stopped, sizeof stopped, "%s: it did not finish within", w->devices->items[d].name);
-    any = any || is_lost(w, d) || strstr(w->problem, stopped) != NULL;
+    char place[80];
+    snprintf(place, sizeof place, " on %s: ", w->devices->items[d].name);
+    any = any || is_lost(w, d) || (is_stopped && strstr(w->problem, place) != NULL);
   }
   return any;
 }

@@ -324,11 +324,11 @@ static void failures_at_creation(void **state) {
     const char *text;
   } cases[] = {
       {FAIL_COMPILE, CLV_DEVICE_ERROR, "partition 2 on broken: compile: compiler(): code 7"},
-      {FAIL_INSTANCE, CLV_DEVICE_ERROR, "partition 2 on broken: instance(): code 8"},
-      {FAIL_SILENTLY, CLV_DEVICE_ERROR, "partition 2 on broken: device error"},
+      {FAIL_INSTANCE, CLV_DEVICE_ERROR, "partition 2 on broken: node 'softmax' (Softmax): instance_create: instance(): code 8"},
+      {FAIL_SILENTLY, CLV_DEVICE_ERROR, "partition 2 on broken: node 'softmax' (Softmax): instance_create: device error"},
       {FAIL_BUFFER, CLV_OUT_OF_MEMORY,
        "memory for values between partitions: cannot allocate 4096 bytes (0 bytes are in use; freeing 0 unused bytes did not "
-       "help): broken: alloc(): code 11"},
+       "help): broken: buffer_alloc: alloc(): code 11"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     fixture f;
@@ -360,7 +360,7 @@ static void a_failed_upload_names_the_weight(void **state) {
   clv_error error = {0};
   clv_session *session;
   assert_int_equal(clv_session_create(f.plan, &strict, &session, &error), CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "partition 0 on broken: compile: weight 'w': upload(): code 10");
+  assert_string_equal(error.message, "partition 0 on broken: weight 'w': weight_upload: upload(): code 10");
   end(&f);
 }
 
@@ -376,10 +376,10 @@ static void failures_in_a_run(void **state) {
   fault = FAIL_EXECUTE;
   for (int i = 0; i < 2; ++i) {
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
-    assert_string_equal(error.message, "partition 2 on broken: node 'softmax' (Softmax): launch(): code 9");
+    assert_string_equal(error.message, "partition 2 on broken: node 'softmax' (Softmax): execute: launch(): code 9");
     assert_null(output.data);
     assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_DEVICE_ERROR);
-    assert_string_equal(error.message, "verify: partition 2 on broken: node 'softmax' (Softmax): launch(): code 9");
+    assert_string_equal(error.message, "verify: partition 2 on broken: node 'softmax' (Softmax): execute: launch(): code 9");
   }
   fault = CORRUPT_NOTHING; /* the session remains usable */
   machine_check_run(session, f.plan, &input, "after failures");

@@ -184,7 +184,7 @@ static void a_claim_that_fails(void **state) {
   open_odd(&m, "odd,cpu");
   clv_graph *graph = test_random_graph(&m.counting.allocator, 1, 10);
   assert_ok(clv_plan_make(graph, m.devices, NULL, &plan, &error), error);
-  assert_string_equal(plan->note, "odd: removed: it could not choose its node groups: no groups today");
+  assert_string_equal(plan->note, "odd: removed: it could not choose its node groups: claim: no groups today");
   for (clv_node_id n = 0; n < graph->node_count; ++n) assert_int_not_equal(plan->placement.devices[n], 0);
   machine_check_random(plan, "without the device that failed to claim");
   clv_plan_destroy(plan);

@@ -151,9 +151,8 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
                           clv_error *error) {
   clv_execute_args args = clv__request_args(request, partition);
   clv_instance *instance = request->prepared->partitions[partition].instance;
-  clv__error_clear(error);
   CLV__TRY(clv__device_check(device, error)); /* the device may have been lost while it was being captured */
-  return device->backend->execute(device->handle, instance, stream, &args, error);
+  return CLV__CALL(device, error, execute, instance, stream, &args);
 }
 
 /* Executes launch by launch after a capture failed. If that works, the key is never captured again. If it fails too, the capture

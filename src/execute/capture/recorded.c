@@ -171,24 +171,23 @@ static clv_status execute_all(const clv__recorded *r, clv__request *request, uin
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
     clv_execute_args args = clv__request_args(request, p);
     clv_instance *instance = request->prepared->partitions[p].instance;
-    CLV__TRY(r->device->backend->execute(r->device->handle, instance, stream, &args, error));
+    CLV__TRY(CLV__CALL(r->device, error, execute, instance, stream, &args));
   }
   return CLV_OK;
 }
 
 static clv_status capture(clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream, uint64_t *execute_ns,
                           clv_error *error) {
-  const clv_backend *backend = r->device->backend;
   clv_captured *captured = NULL;
-  CLV__TRY(backend->capture->begin(r->device->handle, stream, CLV_CAPTURE_THREAD, error));
+  CLV__TRY(CLV__CALL(r->device, error, capture->begin, stream, CLV_CAPTURE_THREAD));
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = execute_all(r, request, first, stream, error);
   *execute_ns += clv__clock_ns() - begin_ns;
   if (status != CLV_OK) {
-    (void)backend->capture->end(r->device->handle, stream, NULL, NULL);
+    (void)r->device->backend->capture->end(r->device->handle, stream, NULL, NULL);
     return status;
   }
-  CLV__TRY(backend->capture->end(r->device->handle, stream, &captured, error));
+  CLV__TRY(CLV__CALL(r->device, error, capture->end, stream, &captured));
   r->recordings[first].captured = captured;
   return CLV_OK;
 }
@@ -199,7 +198,6 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
   const clv_backend *backend = r->device->backend;
   uint64_t begin_ns = request->session->is_traced ? clv__clock_ns() : 0;
   clv__recorded_drop(r, first);
-  clv__error_clear(error);
   CLV__TRY(note_locations(r, request, first, error));
   CLV__TRY(capture(r, request, first, stream, execute_ns, error));
   one->age = 0;
@@ -217,14 +215,12 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
 
 /* Patches the bindings that have moved, and records their new locations. CLV_NOT_SUPPORTED: the device cannot patch. */
 static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first, uint64_t *patches, clv_error *error) {
-  const clv_backend *backend = r->device->backend;
   uint32_t index = 0;
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next, ++index) {
     if (!have_moved(request, p, r->recordings[p].locations, false)) continue;
-    if (backend->capture->bind == NULL) return CLV_NOT_SUPPORTED;
+    if (r->device->backend->capture->bind == NULL) return CLV_NOT_SUPPORTED;
     clv_execute_args args = clv__request_args(request, p);
-    clv__error_clear(error);
-    CLV__TRY(backend->capture->bind(r->device->handle, r->recordings[first].captured, index, &args, error));
+    CLV__TRY(CLV__CALL(r->device, error, capture->bind, r->recordings[first].captured, index, &args));
     (void)have_moved(request, p, r->recordings[p].locations, true);
     ++*patches;
   }
@@ -249,5 +245,5 @@ clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_
 }
 
 clv_status clv__recorded_launch(clv__recorded *r, uint32_t first, clv_stream *stream, clv_error *error) {
-  return r->device->backend->capture->launch(r->device->handle, r->recordings[first].captured, stream, error);
+  return CLV__CALL(r->device, error, capture->launch, r->recordings[first].captured, stream);
 }
