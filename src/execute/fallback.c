@@ -130,9 +130,10 @@ static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan
 /* ---- Another engine ---- */
 
 /* Returns true if the same operation may be tried again: memory was short, and cached blocks have been freed. */
-static bool trim(fallback *f, clv_status status, uint32_t device) {
+static bool trim(fallback *f, clv_status status, uint32_t device, const clv_error *error) {
   if (status != CLV_OUT_OF_MEMORY || (f->trimmed >> device & 1u) != 0) return false;
   f->trimmed |= 1u << device;
+  clv__context_log(f->session->devices->context, 2, "%s; repeated without memory that is kept for reuse", error->message);
   clv__memory_pool_trim(f->session->devices);
   return true;
 }
@@ -176,7 +177,7 @@ static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, 
     }
     uint32_t device = failure.device;
     bool is_one = device != CLV__NO_ID && is_of_device(status);
-    if (is_one && trim(f, status, device)) continue;
+    if (is_one && trim(f, status, device, &error)) continue;
     note_failure(f, status, plan->gone, &error);
     if (is_one && !session->options.no_fallback && take_out(f, plan, device, status, &error, &next) == CLV_OK) {
       clv_plan_destroy(own);
@@ -245,7 +246,7 @@ static clv_status replace(fallback *f, const failure *what, const clv_error *err
 static bool fall_back(fallback *f, const failure *what, const clv_error *error) {
   clv_session *session = f->session;
   bool is_one = what->device != CLV__NO_ID && is_of_device(what->status) && (what->gone >> what->device & 1u) == 0;
-  if (is_one && trim(f, what->status, what->device)) return true;
+  if (is_one && trim(f, what->status, what->device, error)) return true;
   if (!is_of_device(what->status) || (!is_one && f->first.status == CLV_OK)) return false;
   note_failure(f, what->status, what->gone, error);
   if (!is_one || session->options.no_fallback) return false;

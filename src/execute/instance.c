@@ -34,7 +34,7 @@ static clv_status view_exactly(clv__partition_state *state, const clv_graph_view
   return CLV_OK;
 }
 
-/* Gets an executable for the current sizes, and logs it if it had to be compiled. */
+/* Gets an executable for the current sizes, and logs why. */
 static clv_status recompile(clv__partition_state *state, const char *why, clv_error *error) {
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
@@ -55,10 +55,11 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
     return by_device ? clv__request_blame(request, partition->device, status) : status;
   }
   clv__source source = state->own.origin.source;
-  if (source == CLV__SOURCE_COMPILED || source == CLV__SOURCE_NOT_KEPT) {
-    clv__context_log(request->session->devices->context, 2, "partition %u on %s: compiled for other shapes in %.1f ms: %s",
-                     state->index, clv__request_device(request, partition->device)->name, state->own.origin.ms, why);
-  }
+  bool is_compiled = source == CLV__SOURCE_COMPILED || source == CLV__SOURCE_NOT_KEPT;
+  clv__context_log(request->session->devices->context, is_compiled ? 2 : 3,
+                   "partition %u on %s: %s for other shapes in %.1f ms: %s", state->index,
+                   clv__request_device(request, partition->device)->name, is_compiled ? "compiled" : "found",
+                   state->own.origin.ms, why);
   return status;
 }
 

@@ -263,6 +263,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   clv__prepared *from = is_resize ? request->prepared : find_evicted(request);
   clv_status status = make_new(request, inputs, shapes, from, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* try serial steps, which need less memory */
+    clv__context_log(request->session->devices->context, 2, "%s; repeated with steps one after the other", error->message);
     clv__request_free_memory(request);
     clv__memory_pool_trim(request->session->devices); /* frees blocks that the pool keeps for reuse */
     request->failed_device = CLV__NO_ID;
@@ -293,7 +294,8 @@ static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, c
     CLV__TRY(bring_to_front(request, link, error));
     clv_status status = refit(request->prepared, inputs, shapes, error);
     if (status != CLV_OUT_OF_MEMORY || request->failed_device == CLV__NO_ID) return status;
-    request->failed_device = CLV__NO_ID; /* make a new set: it needs less memory than one whose slots have grown */
+    clv__context_log(request->session->devices->context, 2, "%s; repeated with a new set for these shapes", error->message);
+    request->failed_device = CLV__NO_ID; /* a new set needs less memory than one whose slots have grown */
     break;
   }
   return prepare(request, inputs, shapes, is_resize, error);
