@@ -53,6 +53,7 @@ void interposer_destroy(interposer *self) {
 
 clv_status interposer_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   interposer *self = user_data;
+  self->host = host;
   CLV__TRY(self->options.query(host, self->options.query_user_data, &self->inner, error));
   interposer_fill(self);
   *backend = &self->table;

@@ -93,7 +93,10 @@ typedef struct interposer_options {
   const char *memory_space;
   /* Overrides is_synchronous. If this makes an asynchronous device synchronous, each call waits for its work. */
   interposer_order order;
-  uint64_t without;     /* slots (INTERPOSER_BIT) that are NULL */
+  uint64_t without; /* slots (INTERPOSER_BIT) that are NULL */
+  /* claim and finish (INTERPOSER_BIT), if the backend lacks them: claim() then claims each run of neighbouring free nodes, and
+   * finish() does nothing. */
+  uint64_t with;
   bool finish_on_close; /* when a hung device is closed, it finishes its work instead of abandoning it */
   interposer_hook hook; /* may be NULL */
   void *user_data;

@@ -80,6 +80,7 @@ struct clv_device {
 
 struct interposer {
   interposer_options options;
+  const clv_host *host;
   const clv_backend *inner;
   clv_backend table;
   clv_capture_slots capture; /* the backend's capture slots; bind() is NULL if it is left out */

@@ -34,7 +34,8 @@ static clv_status open_device(void *user_data, const clv_host *host, const clv_d
   interposer *self = user_data;
   *out = NULL;
   interposer_fate fate = interposer_ask(self, (interposer_call){.slot = INTERPOSER_open, .text = config->name});
-  if (fate.action == INTERPOSER_FAIL) return interposer_fail(&fate, INTERPOSER_open, error);
+  if (fate.action == INTERPOSER_FAIL || fate.action == INTERPOSER_FAIL_LATER)
+    return interposer_fail(&fate, INTERPOSER_open, error);
   clv_device_config inner_config = *config;
   clv_option options[MOST_OPTIONS];
   if (self->options.spec != NULL) {
@@ -508,9 +509,28 @@ static double launch_seconds(clv_device *device) {
   return INNER(device)->launch_seconds(device->inner);
 }
 
+/* Claims the free nodes, each run of neighbours as one group. */
+static clv_status claim_runs(const clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add,
+                             void *cookie) {
+  uint32_t count = device->owner->host->graph_node_count(graph), size = 0;
+  uint32_t *nodes = malloc((count + 1) * sizeof *nodes);
+  clv_status status = nodes == NULL ? CLV_OUT_OF_MEMORY : CLV_OK;
+  for (uint32_t n = 0; n <= count && status == CLV_OK; ++n) {
+    if (n < count && is_free[n]) {
+      nodes[size++] = n;
+    } else if (size > 0) {
+      status = add(cookie, nodes, size);
+      size = 0;
+    }
+  }
+  free(nodes);
+  return status;
+}
+
 static clv_status claim(clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add, void *cookie,
                         clv_error *error) {
   ASK_OR_FAIL(device, claim, .graph = graph);
+  if (INNER(device)->claim == NULL) return claim_runs(device, graph, is_free, add, cookie);
   return INNER(device)->claim(device->inner, graph, is_free, add, cookie, error);
 }
 
@@ -570,6 +590,7 @@ static uint64_t captured_bytes(clv_device *device, const clv_captured *captured)
 
 static clv_status finish(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error) {
   ASK_OR_FAIL(device, finish, .size_bytes = count);
+  if (INNER(device)->finish == NULL) return CLV_OK;
   return INNER(device)->finish(device->inner, executables, count, error);
 }
 
@@ -646,7 +667,9 @@ void interposer_fill(interposer *self) {
   PUT(finish);
   PUT(buffer_discard);
 #undef PUT
-  /* Offer each group that the backend has, unless the options leave out one of its slots. */
+  if ((self->options.with & INTERPOSER_BIT(claim)) != 0) self->table.claim = claim;
+  if ((self->options.with & INTERPOSER_BIT(finish)) != 0) self->table.finish = finish;
+    /* Offer each group that the backend has, unless the options leave out one of its slots. */
 #define PUT_GROUP(group, bits) \
   if (behind.group != NULL && (self->options.without & (bits)) == 0) self->table.group = &group##_slots
   PUT_GROUP(save, INTERPOSER_BLOBS);

@@ -133,13 +133,18 @@ clv_graph *test_seven_nodes(const clv_allocator *allocator) {
 }
 
 clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count) {
+  return test_random_rows(allocator, seed, node_count, false);
+}
+
+clv_graph *test_random_rows(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool is_open) {
   static const char *const unary[] = {"Relu", "Tanh", "Sigmoid", "Identity", "Abs"};
   static const char *const binary[] = {"Add", "Mul", "Sub", "Max"};
   test_graph g;
   uint64_t state = seed * 2654435761u + 1;
   test_graph_begin(&g, allocator, seed);
-  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(4, 8));
-  test_graph_input(&g, "v1", CLV_F32, 2, DIMS(4, 8));
+  int64_t rows = is_open ? test_graph_symbol(&g, "N") : 4;
+  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(rows, 8));
+  test_graph_input(&g, "v1", CLV_F32, 2, DIMS(rows, 8));
   test_graph_weight(&g, "w", 2, DIMS(8, 8));
   char outputs[128] = "";
   for (uint32_t n = 0; n < node_count; ++n) {

@@ -33,6 +33,9 @@ clv_graph *test_seven_nodes(const clv_allocator *allocator);
  * are read inside the graph, and early values that are read late. */
 clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count);
 
+/* The same, with [N, 8] values of symbolic N if `is_open`. */
+clv_graph *test_random_rows(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool is_open);
+
 /* A random graph over inputs "a" and "b" [N,8], "c" [N,T,8] and "i" [N], indices below 16, with symbolic N and T. Most of its
  * nodes compute each element of N and T independently (matrix products only if `products`); some do not. */
 clv_graph *test_random_open_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool products);
