@@ -234,7 +234,10 @@ static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *erro
   if (!clv__folder_recognise(job->path)) {
     const char *foreign = clv__foreign_folder(job->path);
     if (foreign != NULL)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not an ONNX model: it is %s", job->path, foreign);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "%s: not an ONNX model: it is %s (a directory written by 'cleave compile' contains '" CLV__FOLDER_LIST
+                            "')",
+                            job->path, foreign);
     return clv__error_set(
         error, CLV_INVALID_ARGUMENT,
         "%s: neither a regular file nor a directory written by 'cleave compile', which contains '" CLV__FOLDER_LIST "'",
