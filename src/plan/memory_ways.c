@@ -22,9 +22,11 @@ static clv_status price(const clv__fitting *f, clv__placing *placing, clv__arena
 
 /* ---- Moving ---- */
 
-static bool is_pinned(const clv_plan *plan, const clv__partition *partition) {
+/* `returned` (by node): the cut has put it back on the device, as it may do with views. */
+static bool is_held(const clv_plan *plan, const clv__partition *partition, const bool *returned) {
   for (uint32_t i = 0; i < partition->node_count; ++i) {
-    if (plan->problem->pins[plan->problem_nodes[partition->nodes[i]]] != CLV__NONE) return true;
+    uint32_t node = plan->problem_nodes[partition->nodes[i]];
+    if (plan->problem->pins[node] != CLV__NONE || returned[node]) return true;
   }
   return false;
 }
@@ -38,8 +40,8 @@ static bool supports_all(const clv_plan *plan, const clv__partition *partition, 
 
 /* Returns the next device after the partition's own that supports all of its nodes. If there is none, returns the first of the
  * earlier devices that does and has no memory limit (so that the partition need not move again), or CLV__NONE. */
-static uint32_t next_device(const clv_plan *plan, const clv__partition *partition) {
-  if (is_pinned(plan, partition)) return CLV__NONE;
+static uint32_t next_device(const clv_plan *plan, const clv__partition *partition, const bool *returned) {
+  if (is_held(plan, partition, returned)) return CLV__NONE;
   for (uint32_t d = partition->device + 1; d < plan->devices->count; ++d) {
     if (supports_all(plan, partition, d)) return d;
   }
@@ -51,36 +53,48 @@ static uint32_t next_device(const clv_plan *plan, const clv__partition *partitio
 
 /* Returns the partition to move: the first, in the order of execution, at which the weights of the device exceed its memory, or
  * else the last one before or after it that can move. CLV__NONE: none can. */
-static uint32_t find_victim(const clv__fitting *f) {
+static uint32_t find_victim(const clv__fitting *f, const bool *returned) {
   const clv_plan *plan = f->plan;
   const clv__memory_need *need = &plan->needs[f->device];
   uint64_t limit = plan->devices->items[f->device].info.memory_limit_bytes, weights = need->total_bytes - need->weight_bytes;
   uint32_t before = CLV__NONE;
-  if (need->too_large != CLV__NONE && next_device(plan, &plan->partitions[need->too_large]) != CLV__NONE) return need->too_large;
+  if (need->too_large != CLV__NONE && next_device(plan, &plan->partitions[need->too_large], returned) != CLV__NONE)
+    return need->too_large;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     const clv__partition *partition = &plan->partitions[p];
     if (partition->device != f->device) continue;
     weights += partition->weight_bytes;
-    if (next_device(plan, partition) == CLV__NONE) continue;
+    if (next_device(plan, partition, returned) == CLV__NONE) continue;
     before = p;
     if (weights > limit) return p;
   }
   return before;
 }
 
+/* Moves the partition, and cuts again. */
+static clv_status move_partition(clv__fitting *f, uint32_t victim, bool *returned, clv__way *way, clv_error *error) {
+  const clv_plan *plan = f->plan;
+  const clv__partition *partition = &plan->partitions[victim];
+  uint32_t device = next_device(plan, partition, returned), *devices = way->placing.devices;
+  for (uint32_t i = 0; i < partition->node_count; ++i) devices[plan->problem_nodes[partition->nodes[i]]] = device;
+  CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
+  for (uint32_t i = 0; i < partition->node_count; ++i) {
+    uint32_t node = plan->problem_nodes[partition->nodes[i]];
+    returned[node] = devices[node] == f->device;
+  }
+  return CLV_OK;
+}
+
 clv_status clv__fitting_move(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error) {
   clv_plan *plan = f->plan;
+  bool *returned = clv__arena_allocate_zero(&plan->arena, plan->problem->node_count, sizeof *returned);
+  if (returned == NULL) return clv__error_memory(error, plan->problem->node_count);
   CLV__TRY(clv__placing_copy(plan, placing, &way->placing, error));
   CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
   while (!clv__plan_fits(plan, f->device)) {
-    uint32_t victim = find_victim(f);
+    uint32_t victim = find_victim(f, returned);
     if (victim == CLV__NONE) return CLV_OK;
-    const clv__partition *partition = &plan->partitions[victim];
-    uint32_t device = next_device(plan, partition);
-    for (uint32_t i = 0; i < partition->node_count; ++i) {
-      way->placing.devices[plan->problem_nodes[partition->nodes[i]]] = device;
-    }
-    CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
+    CLV__TRY(move_partition(f, victim, returned, way, error));
   }
   clv__arena work;
   clv__copies copies;
