@@ -3,6 +3,7 @@
  * not suffice with a generous guess. Its answers are kept, because placing counts many similar cuts. */
 #include <string.h>
 
+#include "base/map.h"
 #include "plan/memory.h"
 
 /* A guess of the memory that the kernels of a partition need in addition to values and weights. */
@@ -14,6 +15,8 @@ struct clv__scratch_answer {
   size_t key_count;
   uint32_t *key; /* the device, the nodes, CLV__NONE, and the streamed weights */
   uint64_t scratch_bytes, held_bytes;
+  size_t weight_count;
+  uint32_t *weights; /* those that the executable takes from outside; it may hold others itself, in `held_bytes` */
   bool is_too_large;
 };
 
@@ -46,20 +49,54 @@ static uint64_t hash_of(const uint32_t *key, size_t count) {
   return hash;
 }
 
+/* Lists, in the answer, the resident weights of the partition whose names the executable states, or all of them if there is none
+ * (`info` is NULL). May list a weight several times. */
+static clv_status list_weights(clv_plan *plan, uint32_t partition, const clv_executable_info *info, clv__scratch_answer *answer,
+                               clv_error *error) {
+  const clv__problem *problem = plan->problem;
+  const clv__cut *cut = &plan->cut;
+  const uint32_t first = cut->offsets[partition], end = cut->offsets[partition + 1], device = cut->devices[partition];
+  size_t most = 0;
+  bool is_made = true;
+  clv__map names;
+  for (uint32_t i = first; i < end; ++i) {
+    most += problem->weight_offsets[cut->nodes[i] + 1] - problem->weight_offsets[cut->nodes[i]];
+  }
+  answer->weights = clv__arena_allocate(&plan->arena, most * sizeof *answer->weights);
+  clv__map_init(&names, plan->graph->allocator);
+  for (uint32_t i = 0; info != NULL && is_made && i < info->weight_count; ++i)
+    is_made = clv__map_set(&names, info->weights[i], i);
+  for (uint32_t i = first; is_made && answer->weights != NULL && i < end; ++i) {
+    for (uint32_t k = problem->weight_offsets[cut->nodes[i]]; k < problem->weight_offsets[cut->nodes[i] + 1]; ++k) {
+      const uint32_t weight = problem->weights[k];
+      if (plan->streamed != NULL && (plan->streamed[weight] >> device & 1u) != 0) continue;
+      if (info != NULL && clv__map_find(&names, problem->weight_names[weight]) == CLV__MAP_NONE) continue;
+      answer->weights[answer->weight_count++] = weight;
+    }
+  }
+  clv__map_finish(&names);
+  return is_made && answer->weights != NULL ? CLV_OK : clv__error_memory(error, most * sizeof *answer->weights);
+}
+
 /* Asks the compiler. Failures other than 'too large' are left to the session to report. */
-static void compile(const clv_plan *plan, const clv__partition *partition, clv__scratch_answer *answer) {
+static clv_status compile(clv_plan *plan, uint32_t index, clv__scratch_answer *answer, clv_error *error) {
+  const clv__partition *partition = &plan->partitions[index];
   const clv__device *device = &plan->devices->items[partition->device];
   clv_compile_options options = {.struct_size = sizeof options};
   clv_executable *executable = NULL;
-  if (device->is_lost) return;
-  clv_status status = device->backend->compile(device->handle, clv__partition_sized(partition), &options, &executable, NULL);
+  clv_status status = CLV_DEVICE_ERROR;
+  if (!device->is_lost) {
+    status = device->backend->compile(device->handle, clv__partition_sized(partition), &options, &executable, NULL);
+  }
   answer->is_too_large = status == CLV_TOO_LARGE;
-  if (status != CLV_OK) return;
+  if (status != CLV_OK) return list_weights(plan, index, NULL, answer, error);
   clv_executable_info info = {.struct_size = sizeof info};
   device->backend->executable_info(device->handle, executable, &info);
   answer->scratch_bytes = info.scratch_bytes;
   answer->held_bytes = info.resident_bytes;
+  status = list_weights(plan, index, &info, answer, error);
   device->backend->executable_destroy(device->handle, executable);
+  return status;
 }
 
 static clv_status ask(clv_plan *plan, uint32_t partition, const clv__scratch_answer **out, clv_error *error) {
@@ -76,7 +113,11 @@ static clv_status ask(clv_plan *plan, uint32_t partition, const clv__scratch_ans
     uint32_t *kept = clv__arena_copy(&plan->arena, key, count * sizeof *key);
     if (answer != NULL && kept != NULL) {
       *answer = (clv__scratch_answer){.next = *first, .hash = hash, .key_count = count, .key = kept};
-      compile(plan, &plan->partitions[partition], answer);
+      clv_status status = compile(plan, partition, answer, error);
+      if (status != CLV_OK) {
+        clv__release(plan->graph->allocator, key);
+        return status;
+      }
       *first = answer;
     } else {
       answer = NULL;
@@ -87,21 +128,42 @@ static clv_status ask(clv_plan *plan, uint32_t partition, const clv__scratch_ans
   return answer != NULL ? CLV_OK : clv__error_memory(error, sizeof *answer);
 }
 
-/* Asks for all partitions of the device. If the compiler rejects one as too large, the need is only a lower bound. */
-static clv_status ask_device(clv_plan *plan, uint32_t device, uint64_t inner_bytes, clv__memory_need *need, clv_error *error) {
-  const uint64_t alignment = plan->problem->alignments[plan->problem->spaces[device]];
+/* Returns the bytes of the answer's weights that are not counted yet. `is_counted`: by weight. */
+static uint64_t count_weights(const clv_plan *plan, const clv__scratch_answer *answer, uint64_t alignment, bool *is_counted) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < answer->weight_count; ++i) {
+    const uint64_t bytes = plan->problem->weight_bytes[answer->weights[i]];
+    if (!is_counted[answer->weights[i]]) total += clv__align_up(bytes == 0 ? 1 : bytes, alignment);
+    is_counted[answer->weights[i]] = true;
+  }
+  return total;
+}
+
+/* Asks for all partitions of the device. If the compiler rejects one as too large, the need is only a lower bound. Weights that
+ * are part of executables no longer count as weights in `memory`. */
+static clv_status ask_device(clv_plan *plan, uint32_t device, clv__memory *memory, clv__memory_need *need, clv_error *error) {
+  const uint64_t alignment = plan->problem->alignments[plan->problem->spaces[device]], inner_bytes = memory->inner_bytes[device];
+  uint64_t weight_bytes = 0;
+  bool *is_counted = clv__allocate_zero(plan->graph->allocator, ((size_t)plan->problem->weight_count + 1) * sizeof *is_counted);
+  clv_status status = is_counted != NULL ? CLV_OK : clv__error_memory(error, plan->problem->weight_count);
   need->scratch_bytes = 0;
-  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+  for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
     const clv__scratch_answer *answer;
     if (plan->partitions[p].device != device) continue;
-    CLV__TRY(ask(plan, p, &answer, error));
+    status = ask(plan, p, &answer, error);
+    if (status != CLV_OK) break;
     if (answer->scratch_bytes > need->scratch_bytes) need->scratch_bytes = answer->scratch_bytes;
     if (answer->held_bytes > 0) need->held_bytes += clv__align_up(answer->held_bytes, alignment);
     if (answer->is_too_large && need->too_large == CLV__NONE) need->too_large = p;
+    weight_bytes += count_weights(plan, answer, alignment, is_counted);
   }
+  clv__release(plan->graph->allocator, is_counted);
+  if (status != CLV_OK) return status;
   if (need->too_large != CLV__NONE && need->scratch_bytes < inner_bytes) need->scratch_bytes = inner_bytes;
-  uint64_t own = clv__sum_ns(need->scratch_bytes, need->held_bytes);
-  if (own > inner_bytes && own - inner_bytes > plan->unforeseen_bytes[device]) plan->unforeseen_bytes[device] = own - inner_bytes;
+  const uint64_t own = clv__sum_ns(clv__sum_ns(need->scratch_bytes, need->held_bytes), weight_bytes);
+  const uint64_t known = clv__sum_ns(inner_bytes, memory->weight_bytes[device]);
+  if (own > known && own - known > plan->unforeseen_bytes[device]) plan->unforeseen_bytes[device] = own - known;
+  memory->weight_bytes[device] = weight_bytes;
   need->is_guessed = false;
   return CLV_OK;
 }
@@ -163,7 +225,7 @@ clv_status clv__plan_memory_need(clv_plan *plan, clv_error *error) {
     if (!plan->needs[d].is_guessed || total_of(plan, d, &memory) <= limit_of(plan, d)) continue;
     for (uint32_t e = 0; e < plan->devices->count; ++e) { /* all devices that share this memory */
       if (problem->spaces[e] == problem->spaces[d] && plan->needs[e].is_guessed) {
-        CLV__TRY(ask_device(plan, e, memory.inner_bytes[e], &plan->needs[e], error));
+        CLV__TRY(ask_device(plan, e, &memory, &plan->needs[e], error));
       }
     }
   }

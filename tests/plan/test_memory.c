@@ -1,13 +1,6 @@
 /* Makes and runs plans for devices with memories of many sizes. Every plan must run: nodes that do not fit are placed on another
  * device. The results must not change. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "cleave/cleave.h"
-#include "models.h"
-#include "plan/plan.h"
-#include "support.h"
+#include "machine.h"
 
 enum { ELEMENTS = 1 * 8 * 8 * 8, INPUT_ELEMENTS = 3 * 8 * 8 };
 
@@ -111,7 +104,29 @@ static void pieces_of_pieces(void **state) {
   clv_context_destroy(context);
 }
 
+/* The virtual NPU makes weights of up to 4 KiB part of its program: they count there, and not as weights too. */
+static void small_weights_count_once(void **state) {
+  (void)state;
+  machine m;
+  test_graph g;
+  machine_open(&m, "npu", 1, (const char *const[]){"{\"operators\": \"all\", \"memory\": \"64K\"}"});
+  test_graph_begin(&g, &m.counting.allocator, 3);
+  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(4, 64));
+  test_graph_weight(&g, "large", 2, DIMS(64, 32));
+  test_graph_weight(&g, "small", 2, DIMS(32, 16));
+  test_graph_node(&g, "m0", "MatMul", "v0,large", "v1");
+  test_graph_node(&g, "m1", "MatMul", "v1,small", "v2");
+  clv_graph *graph = test_graph_end(&g, "v2");
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  assert_int_equal(plan->needs[0].weight_bytes, 64 * 32 * 4);
+  assert_int_equal(plan->needs[0].held_bytes, 32 * 16 * 4);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size), cmocka_unit_test(pieces_of_pieces)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size), cmocka_unit_test(pieces_of_pieces),
+                                     cmocka_unit_test(small_weights_count_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
