@@ -166,11 +166,11 @@ static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place
 }
 
 /* The result of `optimal` is at least as good as that of every other strategy under its own model of memory. If a device's
- * compiler needs more memory, this may no longer hold. Then `optimal` runs again with that much less memory, plans are also made
- * with the other strategies, and the best is kept. */
+ * compiler needs more memory, this may no longer hold. Then `optimal` runs again with the scratch of each node, and with as much
+ * less memory as compilers need beyond that. Plans are also made with the other strategies, and the best is kept. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed, is_less;
-  attempt attempts[34] = {{strategy, given->problem}};
+  attempt attempts[35] = {{strategy, given->problem}};
   clv_status first = try_attempt(plan, &attempts[0], given, &memory_changed, error), status = first;
   if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
   if (first != CLV_OK && first != CLV_NOT_SUPPORTED) return first;
@@ -178,9 +178,10 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
   uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;
   clv__problem lessened;
   CLV__TRY(lessen_memory(plan, &lessened, &is_less, error));
+  attempts[count++] = (attempt){strategy, plan->problem};
   if (is_less) attempts[count++] = (attempt){strategy, &lessened};
-  for (uint32_t i = 0; clv__strategies[i] != NULL && count < 34; ++i) {
-    if (clv__strategies[i] != strategy) attempts[count++] = (attempt){clv__strategies[i], given->problem};
+  for (uint32_t i = 0; clv__strategies[i] != NULL && count < 35; ++i) {
+    if (clv__strategies[i] != strategy) attempts[count++] = (attempt){clv__strategies[i], plan->problem};
   }
   for (uint32_t i = 1; i < count && status != CLV_OUT_OF_MEMORY; ++i) {
     clv_error why;

@@ -124,6 +124,7 @@ clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const
     }
     clv__fitting f = {.plan = plan, .cutter = cutter, .device = d, .least_bytes = UINT64_MAX};
     *changed = true;
+    CLV__TRY(clv__plan_ask_scratch(plan, error));
     if (placing->is_fitted) { /* the strategy knows less of the memory: start without its remedy */
       placing->is_fitted = false;
       placing->groups = NULL;

@@ -6,9 +6,6 @@
 #include "base/map.h"
 #include "plan/memory.h"
 
-/* A guess of the memory that the kernels of a partition need in addition to values and weights. */
-#define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
-
 struct clv__scratch_answer {
   clv__scratch_answer *next;
   uint64_t hash;
@@ -219,7 +216,7 @@ clv_status clv__plan_memory_need(clv_plan *plan, clv_error *error) {
     uint32_t d = plan->partitions[p].device;
     if (limit_of(plan, d) == 0 || plan->needs[d].is_guessed) continue;
     plan->needs[d].is_guessed = true;
-    plan->needs[d].scratch_bytes = clv__sum_ns(memory.inner_bytes[d], SCRATCH_GUESS_BYTES);
+    plan->needs[d].scratch_bytes = clv__sum_ns(memory.inner_bytes[d], CLV__SCRATCH_GUESS_BYTES);
   }
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     if (!plan->needs[d].is_guessed || total_of(plan, d, &memory) <= limit_of(plan, d)) continue;

@@ -159,6 +159,15 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
 
 /* Asks devices which weights they accept as inputs (streams.c) and fills problem->streams. clv__plan_set_problem() calls it. */
 clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_error *error);
+/* A generous guess of the memory that the kernels of a partition need in addition to values and weights. */
+#define CLV__SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
+
+/* Bits of the devices whose memory may be too small. In that of the others, all data fits twice, and with a guess of the scratch.
+ */
+uint32_t clv__plan_small_devices(const clv__problem *problem);
+/* Asks the compilers of small devices for the scratch of each node alone (scratch.c), and replaces plan->problem by a copy with
+ * scratch_bytes. Does nothing if it has them already. The caller holds the devices' lock. */
+clv_status clv__plan_ask_scratch(clv_plan *plan, clv_error *error);
 /* Asks devices which nodes they prefer to run although the weights are elsewhere, and fills problem->prefers (offload.c).
  * clv__plan_set_problem() calls it; everything else of `problem` must be filled. */
 clv_status clv__plan_ask_prefers(clv_plan *plan, const clv_graph_view *whole, clv__problem *problem, clv_error *error);

@@ -22,17 +22,22 @@ static uint64_t total_bytes(const clv__problem *problem) {
   return total;
 }
 
-static uint32_t devices_to_ask(const clv__problem *problem) {
+uint32_t clv__plan_small_devices(const clv__problem *problem) {
   uint64_t total = total_bytes(problem);
   uint32_t devices = 0;
-  bool is_put = false;
-  for (uint32_t w = 0; w < problem->weight_count && !is_put; ++w) is_put = problem->weight_homes[w] != CLV__NONE;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     uint64_t limit = problem->limits[d].memory_bytes;
-    /* Weights of at most half the memory are assumed to fit beside all other data. */
-    bool is_small = limit > 0 && total > limit / 2;
-    if (problem->spaces[d] != 0 && (is_put || is_small)) devices |= 1u << d;
+    bool is_small = limit > 0 && (total > limit / 2 || clv__sum_ns(total, CLV__SCRATCH_GUESS_BYTES) > limit);
+    if (problem->spaces[d] != 0 && is_small) devices |= 1u << d;
   }
+  return devices;
+}
+
+static uint32_t devices_to_ask(const clv__problem *problem) {
+  uint32_t devices = clv__plan_small_devices(problem);
+  bool is_put = false;
+  for (uint32_t w = 0; w < problem->weight_count && !is_put; ++w) is_put = problem->weight_homes[w] != CLV__NONE;
+  for (uint32_t d = 0; d < problem->device_count; ++d) devices |= (is_put && problem->spaces[d] != 0 ? 1u : 0u) << d;
   return devices;
 }
 

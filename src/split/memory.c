@@ -68,7 +68,8 @@ static clv_status count_weights(counting *c, uint32_t node, uint32_t device, uin
   return CLV_OK;
 }
 
-/* Counts the uses of a partition. The values between its nodes need memory from their node to their last reader. */
+/* Counts the uses of a partition. The values between its nodes need memory from their node to their last reader, and the scratch
+ * of a node while it is computed. */
 static clv_status count_partition(counting *c, uint32_t partition, uint32_t step, clv__memory *memory, clv_error *error) {
   const clv__problem *problem = c->problem;
   uint32_t device = c->cut->devices[partition], space = problem->spaces[device];
@@ -95,7 +96,8 @@ static clv_status count_partition(counting *c, uint32_t partition, uint32_t step
       alive += bytes;
       if (problem->reader_offsets[value] == problem->reader_offsets[value + 1]) ended += bytes;
     }
-    if (alive > most) most = alive;
+    const uint64_t all = clv__sum_ns(alive, clv__scratch_bytes(problem, node, device));
+    if (all > most) most = all;
     alive -= ended < alive ? ended : alive;
   }
   if (most > memory->inner_bytes[device]) memory->inner_bytes[device] = most;

@@ -47,6 +47,9 @@ typedef struct clv__problem {
   const uint8_t *flags;
   const uint64_t
       *node_ns; /* [node * device_count + device]: alone in a partition, without its launch; CLV__NO_TIME if not supported */
+  /* [node * device_count + device]: the memory that the device's kernels need while they compute the node, besides its operands.
+   * NULL: unknown, counted as none. */
+  const uint64_t *scratch_bytes;
   /* [read * device_count + device], where `read` is an index into `reads`: the time saved if the producer of that value and its
    * reader share a partition on that device. 0 if the value is a graph input. NULL: no savings at all. For each node, half the
    * sum of all savings it takes part in never exceeds its time on that device; clv__problem_clamp_savings() ensures this. */
@@ -92,6 +95,9 @@ static inline bool clv__can_stream(const clv__problem *problem, uint32_t weight,
 }
 static inline uint64_t clv__node_ns(const clv__problem *problem, uint32_t node, uint32_t device) {
   return problem->node_ns[(size_t)node * problem->device_count + device];
+}
+static inline uint64_t clv__scratch_bytes(const clv__problem *problem, uint32_t node, uint32_t device) {
+  return problem->scratch_bytes == NULL ? 0 : problem->scratch_bytes[(size_t)node * problem->device_count + device];
 }
 static inline uint64_t clv__saving_ns(const clv__problem *problem, uint32_t read, uint32_t device) {
   return problem->saving_ns == NULL ? 0 : problem->saving_ns[(size_t)read * problem->device_count + device];

@@ -70,7 +70,8 @@ enum { CLV__MOST_DEVICES = 16 };
  * scratch per device, as large as the partition that needs most of it. A session takes the same (execute/memory.c). */
 typedef struct clv__memory {
   uint64_t weight_bytes[CLV__MOST_DEVICES];    /* by device: resident weights */
-  uint64_t inner_bytes[CLV__MOST_DEVICES];     /* by device: the most that values inside one partition take: the least scratch */
+  uint64_t inner_bytes[CLV__MOST_DEVICES];     /* by device: the most that values inside one partition and the scratch of its
+                                                  nodes take: the least scratch */
   uint64_t value_bytes[CLV__MOST_DEVICES + 1]; /* by space: the arena if steps run one after the other */
   uint64_t apart_bytes[CLV__MOST_DEVICES + 1]; /* by space: the arena if no two values share bytes */
 } clv__memory;
