@@ -32,14 +32,22 @@ clv_status clv__fitting_adopt(clv__fitting *f, clv__placing *placing, clv_error 
   return CLV_OK;
 }
 
-/* Returns the node of the device whose weights and values take the most bytes. */
-static uint32_t largest_node(const clv_plan *plan, const uint32_t *devices, uint32_t device) {
+bool clv__fitting_fits(const clv__fitting *f) {
+  for (uint32_t d = 0; d < f->plan->devices->count; ++d) {
+    if (clv__fitting_shares(f, d) && !clv__plan_fits(f->plan, d)) return false;
+  }
+  return true;
+}
+
+/* Returns the node, of those in the memory of the device, whose weights and values take the most bytes. */
+static uint32_t largest_node(const clv__fitting *f, const uint32_t *devices) {
+  const clv_plan *plan = f->plan;
   const clv__problem *problem = plan->problem;
   uint32_t largest = CLV__NONE;
   uint64_t most = 0;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     uint64_t bytes = 0;
-    if (devices[n] != device) continue;
+    if (!clv__fitting_shares(f, devices[n])) continue;
     for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k)
       bytes += problem->weight_bytes[problem->weights[k]];
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r)
@@ -55,7 +63,7 @@ static clv_status refuse(const clv__fitting *f, const clv__placing *placing, clv
   const clv_plan *plan = f->plan;
   const clv__device *device = &plan->devices->items[f->device];
   uint64_t limit = device->info.memory_limit_bytes;
-  uint32_t node = largest_node(plan, placing->devices, f->device);
+  uint32_t node = largest_node(f, placing->devices);
   const char *name = node == CLV__NONE ? "" : plan->problem->node_names[node];
   if (f->least_bytes <= limit) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -98,19 +106,38 @@ static clv_status explain(const clv__fitting *f, const clv__memory_need *before,
   return CLV_OK;
 }
 
-/* Makes the device fit. */
+/* Adopts a way in which all devices that share the memory fit. */
+static clv_status adopt_way(clv__fitting *f, const clv__memory_need *before, clv__way *way, clv__placing *placing,
+                            clv_error *error) {
+  for (uint32_t d = 0; d < f->plan->devices->count; ++d) {
+    if (!clv__fitting_shares(f, d)) continue;
+    f->device = d;
+    CLV__TRY(explain(f, &before[d], placing, &way->placing, error));
+  }
+  *placing = way->placing;
+  return clv__fitting_adopt(f, placing, error);
+}
+
+/* Makes the device fit. Those that share its memory may have to give way: then each streams what it can, in turn. */
 static clv_status relieve(clv__fitting *f, clv__placing *placing, clv_error *error) {
   clv_plan *plan = f->plan;
-  clv__memory_need before = plan->needs[f->device];
-  clv__way move = {0}, stream = {0}, *chosen = &stream;
-  CLV__TRY(clv__fitting_stream(f, placing, &stream, error));
-  CLV__TRY(clv__fitting_move(f, placing, &move, error));
-  if (!stream.is_possible && !move.is_possible) CLV__TRY(clv__fitting_stream(f, &move.placing, &stream, error));
-  if (move.is_possible && (!stream.is_possible || move.time_ns <= stream.time_ns)) chosen = &move;
-  if (!chosen->is_possible) return refuse(f, placing, error);
-  CLV__TRY(explain(f, &before, placing, &chosen->placing, error));
-  *placing = chosen->placing;
-  return clv__fitting_adopt(f, placing, error);
+  const uint32_t device = f->device;
+  clv__memory_need before[CLV__MAX_DEVICES];
+  clv__placing from = *placing;
+  memcpy(before, plan->needs, sizeof before);
+  for (uint32_t i = 0; i < plan->devices->count; ++i) {
+    clv__way move = {0}, stream = {0}, *chosen = &stream;
+    f->device = (device + i) % plan->devices->count;
+    if (plan->problem->spaces[f->device] != plan->problem->spaces[device]) continue;
+    CLV__TRY(clv__fitting_stream(f, &from, &stream, error));
+    CLV__TRY(clv__fitting_move(f, &from, &move, error));
+    if (!stream.is_possible && !move.is_possible) CLV__TRY(clv__fitting_stream(f, &move.placing, &stream, error));
+    if (move.is_possible && (!stream.is_possible || move.time_ns <= stream.time_ns)) chosen = &move;
+    if (chosen->is_possible) return adopt_way(f, before, chosen, placing, error);
+    from = stream.placing;
+  }
+  f->device = device;
+  return refuse(f, placing, error);
 }
 
 clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const clv__cutter *cutter, bool *changed,

@@ -12,7 +12,7 @@ typedef struct clv__way {
   uint64_t time_ns;
 } clv__way;
 
-/* The state of the fitting of one device. */
+/* The state of the fitting of one device, and of those that share its memory. */
 typedef struct clv__fitting {
   clv_plan *plan;
   const clv__cutter *cutter;
@@ -22,6 +22,12 @@ typedef struct clv__fitting {
 
 /* Copies the arrays of a placing into the plan's arena. The copy has groups and streamed weights even if there are none. */
 clv_status clv__placing_copy(const clv_plan *plan, const clv__placing *placing, clv__placing *copy, clv_error *error);
+/* Whether the device uses the memory that is fitted. */
+static inline bool clv__fitting_shares(const clv__fitting *f, uint32_t device) {
+  return f->plan->problem->spaces[device] == f->plan->problem->spaces[f->device];
+}
+/* Whether all devices that share the memory fit. */
+bool clv__fitting_fits(const clv__fitting *f);
 /* Cuts the placing, makes it the plan's and counts its memory. */
 clv_status clv__fitting_adopt(clv__fitting *f, clv__placing *placing, clv_error *error);
 

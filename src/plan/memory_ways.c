@@ -91,7 +91,7 @@ clv_status clv__fitting_move(clv__fitting *f, const clv__placing *placing, clv__
   if (returned == NULL) return clv__error_memory(error, plan->problem->node_count);
   CLV__TRY(clv__placing_copy(plan, placing, &way->placing, error));
   CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
-  while (!clv__plan_fits(plan, f->device)) {
+  while (!clv__fitting_fits(f)) {
     uint32_t victim = find_victim(f, returned);
     if (victim == CLV__NONE) return CLV_OK;
     CLV__TRY(move_partition(f, victim, returned, way, error));
@@ -191,7 +191,7 @@ static clv_status try_candidates(clv__fitting *f, const clv__stream *stream, con
     if (c->quick_bytes > limit) continue;
     apply(f->plan, stream, c, from, &way->placing);
     CLV__TRY(clv__fitting_adopt(f, &way->placing, error));
-    if (!clv__plan_fits(f->plan, f->device)) continue;
+    if (!clv__fitting_fits(f)) continue;
     way->is_possible = true;
     way->time_ns = c->time_ns;
     return CLV_OK;

@@ -125,8 +125,33 @@ static void small_weights_count_once(void **state) {
   machine_close(&m);
 }
 
+/* Two products on the second of two NPUs that share a memory: the first has nothing that it could move or stream. */
+static void a_shared_memory_is_relieved(void **state) {
+  (void)state;
+  static const char spec[] = "{\"operators\": \"all\", \"memory\": \"112K\", \"memory_space\": \"shared\"}";
+  machine m;
+  test_graph g;
+  machine_open(&m, "npu,npu1", 2, (const char *const[]){spec, spec});
+  test_graph_begin(&g, &m.counting.allocator, 3);
+  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(4, 96));
+  test_graph_weight(&g, "w0", 2, DIMS(96, 96));
+  test_graph_weight(&g, "w1", 2, DIMS(96, 96));
+  test_graph_node(&g, "m0", "MatMul", "v0,w0", "v1");
+  test_graph_node(&g, "m1", "MatMul", "v1,w1", "v2");
+  clv_graph *graph = test_graph_end(&g, "v2");
+  for (uint32_t s = 0; s < strategy_count(); ++s) {
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = clv__strategies[s]->name;
+    clv_plan *plan = machine_plan(&m, graph, "*=npu1", options);
+    assert_true(streamed_of(plan) > 0 && plan->needs[1].total_bytes <= 112 << 10);
+    clv_plan_destroy(plan);
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size), cmocka_unit_test(pieces_of_pieces),
-                                     cmocka_unit_test(small_weights_count_once)};
+                                     cmocka_unit_test(small_weights_count_once), cmocka_unit_test(a_shared_memory_is_relieved)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
