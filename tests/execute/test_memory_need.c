@@ -1,8 +1,6 @@
 /* A session takes no more memory than its plan states, and the plan states no more than the devices have. Random models on one or
  * two virtual NPUs with random memories, with and without the CPU, for all strategies. On one device, more memory never makes a
  * plan slower. On several, `optimal` fills the devices. */
-#include "device/memory_pool.h"
-#include "execute/session.h"
 #include "machine.h"
 
 enum { ROWS = 8, WIDTH = 64, MOST_NODES = 24 };
@@ -62,27 +60,12 @@ static void open_limited(machine *m, const char *list, const uint32_t kibibytes[
 
 static void check_session(const clv_plan *plan, const char *what) {
   float data[ROWS * WIDTH];
-  uint64_t seed = 5, weights = 0;
+  uint64_t seed = 5;
   for (size_t i = 0; i < ROWS * WIDTH; ++i) data[i] = test_random_float(&seed) / 16;
   clv_tensor input = f32(2, DIMS(ROWS, WIDTH), data);
   clv_session *session = machine_session(plan);
   for (int i = 0; i < 2; ++i) machine_check_run(session, plan, &input, what);
-  if (clv__session_incident_count(session) > 0) fail_msg("%s: a device was removed", what);
-  clv__session_stats stats;
-  clv__session_stats_get(session, &stats);
-  for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    const clv__memory_need *need = &plan->needs[d];
-    uint64_t limit = plan->devices->items[d].info.memory_limit_bytes;
-    if (limit == 0) continue;
-    weights += need->weight_bytes;
-    uint64_t peak = stats.spaces[plan->devices->items[d].space].peak_bytes;
-    if (peak > need->value_bytes + need->scratch_bytes || need->total_bytes > limit) {
-      fail_msg("%s: device %u takes %llu bytes beside weights, but the plan states %llu and %llu of scratch, %llu of %llu in all",
-               what, d, (unsigned long long)peak, (unsigned long long)need->value_bytes, (unsigned long long)need->scratch_bytes,
-               (unsigned long long)need->total_bytes, (unsigned long long)limit);
-    }
-  }
-  if (stats.weight_bytes > weights) fail_msg("%s: more weights than the plan states", what);
+  machine_check_memory(session, plan, what);
   clv_session_destroy(session);
 }
 

@@ -10,6 +10,7 @@
 
 #include "analysis/evaluate.h"
 #include "cleave/cleave.h"
+#include "execute/session.h"
 #include "interposer.h"
 #include "models.h"
 #include "place/place.h"
@@ -141,6 +142,33 @@ static inline void machine_check_random(const clv_plan *plan, const char *what) 
   clv_session *session = machine_session(plan);
   machine_check_run(session, plan, inputs, what);
   clv_session_destroy(session);
+}
+
+/* Fails if the session takes more memory than its plan states, or the plan states more than a device has. Call it after runs: it
+ * compares the most that the session ever had. */
+static inline void machine_check_memory(clv_session *session, const clv_plan *plan, const char *what) {
+  clv__session_stats stats;
+  uint64_t weights = 0;
+  bool is_unlimited = false; /* some device has weights that the plan does not count */
+  if (clv__session_incident_count(session) > 0) fail_msg("%s: a device was removed", what);
+  clv__session_stats_get(session, &stats);
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    const uint64_t limit = plan->devices->items[d].info.memory_limit_bytes;
+    const uint32_t space = plan->devices->items[d].space;
+    uint64_t states = plan->needs[d].value_bytes, need = plan->needs[d].total_bytes;
+    is_unlimited = is_unlimited || (limit == 0 && space != CLV__SPACE_HOST);
+    if (limit == 0) continue;
+    weights += plan->needs[d].weight_bytes;
+    for (uint32_t e = 0; e < plan->devices->count; ++e) { /* those that share its memory */
+      if (plan->devices->items[e].space == space) states += plan->needs[e].scratch_bytes + plan->needs[e].held_bytes;
+    }
+    if (stats.spaces[space].peak_bytes > states || need > limit) {
+      fail_msg("%s: device %u takes %llu bytes beside weights, but the plan states %llu, and %llu of %llu in all", what, d,
+               (unsigned long long)stats.spaces[space].peak_bytes, (unsigned long long)states, (unsigned long long)need,
+               (unsigned long long)limit);
+    }
+  }
+  if (!is_unlimited && stats.weight_bytes > weights) fail_msg("%s: more weights than the plan states", what);
 }
 
 static inline clv_tensor f32(int32_t rank, const int64_t *dims, void *data) {
