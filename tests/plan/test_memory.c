@@ -150,8 +150,49 @@ static void a_shared_memory_is_relieved(void **state) {
   machine_close(&m);
 }
 
+/* Products that are pinned to a device that is too small for them, with views between them. If the partition of a view moves
+ * elsewhere, the cut of the list moves it back. Planning ends. */
+static void views_do_not_move_forever(void **state) {
+  (void)state;
+  uint32_t planned = 0, refused = 0;
+  for (uint32_t bytes = 1024; bytes <= 16384; bytes += 512) {
+    for (uint32_t s = 0; s < strategy_count(); ++s) {
+      machine m;
+      test_graph g;
+      char spec[128], name[16], in[16], out[16];
+      clv_error error = {0};
+      clv_plan *plan;
+      snprintf(spec, sizeof spec, "{\"operators\": \"all\", \"memory\": %u, \"max_partition_nodes\": 1}", bytes);
+      machine_open(&m, "npu,npu1", 2, (const char *const[]){spec, spec});
+      test_graph_begin(&g, &m.counting.allocator, 3);
+      test_graph_input(&g, "v0", CLV_F32, 2, DIMS(8, 16));
+      test_graph_weight(&g, "w", 2, DIMS(16, 16));
+      for (uint32_t n = 0; n < 6; ++n) {
+        snprintf(name, sizeof name, "n%u", n);
+        snprintf(in, sizeof in, "v%u%s", n, n % 2 == 0 ? ",w" : "");
+        snprintf(out, sizeof out, "v%u", n + 1);
+        test_graph_node(&g, name, n % 2 == 0 ? "MatMul" : "Identity", in, out);
+      }
+      clv_graph *graph = test_graph_end(&g, "v2,v4,v6");
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      options.strategy = clv__strategies[s]->name;
+      options.forces = &(clv_assignment){"MatMul", "npu"};
+      options.force_count = 1;
+      clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
+      if (status != CLV_OK && status != CLV_NOT_SUPPORTED) fail_msg("%u bytes: %s", bytes, error.message);
+      planned += status == CLV_OK;
+      refused += status != CLV_OK;
+      clv_plan_destroy(plan);
+      clv_graph_destroy(graph);
+      machine_close(&m);
+    }
+  }
+  assert_true(planned > 50 && refused > 20);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size), cmocka_unit_test(pieces_of_pieces),
-                                     cmocka_unit_test(small_weights_count_once), cmocka_unit_test(a_shared_memory_is_relieved)};
+                                     cmocka_unit_test(small_weights_count_once), cmocka_unit_test(a_shared_memory_is_relieved),
+                                     cmocka_unit_test(views_do_not_move_forever)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
