@@ -213,23 +213,35 @@ static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const 
   return CLV_OK;
 }
 
-/* The order of the nodes decides which of them share a slot, so two orders are tried. */
+/* Cuts in an order that keeps chains together. */
+static clv_status cut_by_depth(clv__convex *c, const clv__slots *slots, const lists *l, clv__slots *made, clv_error *error) {
+  uint32_t n = c->problem->node_count, *order = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *order);
+  if (order == NULL) return clv__error_memory(error, (size_t)n * sizeof *order);
+  CLV__TRY(clv__slots_init(c, made, error));
+  CLV__TRY(order_by_depth(c, slots, l, order, error));
+  CLV__TRY(cut_in_order(c, slots, l, order, made, error));
+  clv__slots_price(c, made);
+  return CLV_OK;
+}
+
+/* The order of the nodes decides which of them share a slot, so two orders are tried. A node that alone reads too many values is
+ * within the limit only in an order in which it shares the slot of their producers. */
 static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
   clv__slots cut, other;
+  clv_error why = {0};
   CLV__TRY(clv__slots_init(c, &cut, error));
-  CLV__TRY(cut_in_order(c, slots, l, l->nodes, &cut, error));
-  clv__slots_price(c, &cut);
-  if (cut.count > slots->count) {
-    uint32_t n = c->problem->node_count, *order = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *order);
-    if (order == NULL) return clv__error_memory(error, (size_t)n * sizeof *order);
-    CLV__TRY(clv__slots_init(c, &other, error));
-    CLV__TRY(order_by_depth(c, slots, l, order, error));
-    CLV__TRY(cut_in_order(c, slots, l, order, &other, error));
-    clv__slots_price(c, &other);
-    clv__slots_take_better(c, &cut, &other);
+  clv_status status = cut_in_order(c, slots, l, l->nodes, &cut, error);
+  if (status != CLV_OK && status != CLV_NOT_SUPPORTED) return status;
+  if (status == CLV_OK) clv__slots_price(c, &cut);
+  if (status == CLV_NOT_SUPPORTED || cut.count > slots->count) {
+    clv_status second = cut_by_depth(c, slots, l, &other, &why);
+    if (second == CLV_OUT_OF_MEMORY) return clv__error_memory(error, c->problem->node_count * sizeof(uint32_t));
+    if (second == CLV_OK && status == CLV_OK) clv__slots_take_better(c, &cut, &other);
+    if (second == CLV_OK && status != CLV_OK) cut = other;
+    if (second == CLV_OK) status = CLV_OK;
   }
-  *slots = cut;
-  return CLV_OK;
+  if (status == CLV_OK) *slots = cut;
+  return status;
 }
 
 clv_status clv__slots_split(clv__convex *c, clv__slots *slots, clv_error *error) {
