@@ -154,12 +154,14 @@ static clv_status lessen_memory(clv_plan *plan, clv__problem *lessened, bool *is
 typedef struct attempt {
   const clv__strategy *strategy;
   const clv__problem *problem;
+  bool is_linear; /* the list order may need less memory than one in which devices overlap */
 } attempt;
 
 static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place_input *given, bool *memory_changed,
                               clv_error *error) {
   clv__place_input input = *given;
   if (a->strategy->place != clv__place_optimal) input.split = given->split_is_given ? given->split : a->strategy->split;
+  if (a->is_linear) input.split = CLV__SPLIT_LINEAR, input.split_is_given = true;
   plan->split = input.split;
   input.problem = a->problem;
   return place_and_split(plan, a->strategy, &input, memory_changed, error);
@@ -167,10 +169,11 @@ static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place
 
 /* The result of `optimal` is at least as good as that of every other strategy under its own model of memory. If a device's
  * compiler needs more memory, this may no longer hold. Then `optimal` runs again with the scratch of each node, and with as much
- * less memory as compilers need beyond that. Plans are also made with the other strategies, and the best is kept. */
+ * less memory as compilers need beyond that. Plans are also made with the other strategies, and the best is kept. If nothing
+ * fits, `optimal` cuts the list. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed, is_less;
-  attempt attempts[35] = {{strategy, given->problem}};
+  attempt attempts[36] = {{strategy, given->problem, false}};
   clv_status first = try_attempt(plan, &attempts[0], given, &memory_changed, error), status = first;
   if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
   if (first != CLV_OK && first != CLV_NOT_SUPPORTED) return first;
@@ -178,13 +181,15 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
   uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;
   clv__problem lessened;
   CLV__TRY(lessen_memory(plan, &lessened, &is_less, error));
-  attempts[count++] = (attempt){strategy, plan->problem};
-  if (is_less) attempts[count++] = (attempt){strategy, &lessened};
+  attempts[count++] = (attempt){strategy, plan->problem, false};
+  if (is_less) attempts[count++] = (attempt){strategy, &lessened, false};
   for (uint32_t i = 0; clv__strategies[i] != NULL && count < 35; ++i) {
-    if (clv__strategies[i] != strategy) attempts[count++] = (attempt){clv__strategies[i], plan->problem};
+    if (clv__strategies[i] != strategy) attempts[count++] = (attempt){clv__strategies[i], plan->problem, false};
   }
+  if (given->split != CLV__SPLIT_LINEAR) attempts[count++] = (attempt){strategy, plan->problem, true};
   for (uint32_t i = 1; i < count && status != CLV_OUT_OF_MEMORY; ++i) {
     clv_error why;
+    if (attempts[i].is_linear && best != CLV__NONE) break;
     last = i;
     status = try_attempt(plan, &attempts[i], given, &memory_changed, &why); /* leave out a strategy that fails */
     if (status == CLV_OK && plan->predicted_ns < least) best = i, least = plan->predicted_ns;

@@ -269,6 +269,16 @@ static void try_case(uint64_t seed, counts *c) {
   close_trial(&t);
 }
 
+/* Models that were refused although they have a plan: those that need the order of the list. */
+static void the_order_of_the_list_is_tried(void **state) {
+  (void)state;
+  static const uint64_t seeds[] = {3806, 4631, 4813, 6686};
+  counts c = {0};
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) try_case(seeds[i], &c);
+  assert_int_equal(c.missed, 0);
+}
+
+/* A third of the cases, or as many percent of all as CLEAVE_TEST_PERCENT says. */
 static void plans_keep_limits_and_refusals_are_true(void **state) {
   (void)state;
   const char *seed = getenv("CLEAVE_TEST_SEED");
@@ -277,16 +287,16 @@ static void plans_keep_limits_and_refusals_are_true(void **state) {
     try_case(strtoull(seed, NULL, 10), &c);
     return;
   }
-  uint32_t count = test_some(CASES);
+  uint32_t count = test_some(getenv("CLEAVE_TEST_PERCENT") != NULL ? CASES : CASES / 3);
   for (uint32_t i = 1; i <= count; ++i) try_case(i, &c);
   print_message(
       "             %u models: %u planned (%u in several partitions, %u streamed), %u refused (%u for lack of memory; "
       "%u only by their strategy); %u refusals tried with %u groupings, %u of them false\n",
       count, c.planned, c.split, c.streamed, c.refused, c.by_memory, c.outdone, c.proved, c.groupings, c.missed);
   assert_true(c.missed <= 1 + count / 1000); /* `optimal` does not find every order of partitions */
-  if (count < 100) return;
+  if (count < 50) return;
   assert_true(c.planned > count * 3 / 4 && c.split > count / 3 && c.streamed > count / 12);
-  assert_true(c.refused > count / 20 && c.by_memory > count / 40 && c.proved > count / 60 && c.groupings > count);
+  assert_true(c.refused > count / 20 && c.by_memory > count / 50 && c.proved > count / 100 && c.groupings > c.proved);
 }
 
 /* The sum reads two values, one more than a partition may, unless it is in the partition that computes one of them. In the order
@@ -315,6 +325,7 @@ static void a_node_joins_the_producers_of_its_inputs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(plans_keep_limits_and_refusals_are_true),
+                                     cmocka_unit_test(the_order_of_the_list_is_tried),
                                      cmocka_unit_test(a_node_joins_the_producers_of_its_inputs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
