@@ -167,6 +167,12 @@ static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place
   return place_and_split(plan, a->strategy, &input, memory_changed, error);
 }
 
+/* Another strategy only relieves its own placement, so its refusal does not mean that there is no plan. */
+static clv_status suggest_optimal(clv_error *error) {
+  const clv_error why = error == NULL ? (clv_error){0} : *error;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "%s; the strategy 'optimal' may find a plan", why.message);
+}
+
 /* The result of `optimal` is at least as good as that of every other strategy under its own model of memory. If a device's
  * compiler needs more memory, this may no longer hold. Then `optimal` runs again with the scratch of each node, and with as much
  * less memory as compilers need beyond that. Plans are also made with the other strategies, and the best is kept. If nothing
@@ -175,7 +181,8 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
   bool memory_changed, is_less;
   attempt attempts[36] = {{strategy, given->problem, false}};
   clv_status first = try_attempt(plan, &attempts[0], given, &memory_changed, error), status = first;
-  if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
+  if (strategy->place != clv__place_optimal) return first == CLV_NOT_SUPPORTED ? suggest_optimal(error) : first;
+  if (first == CLV_OK && !memory_changed) return first;
   if (first != CLV_OK && first != CLV_NOT_SUPPORTED) return first;
   uint32_t count = 1, best = first == CLV_OK ? 0 : CLV__NONE, last = 0;
   uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;

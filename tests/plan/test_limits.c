@@ -243,6 +243,7 @@ static void judge_refusal(trial *t, const clv_error *refusal, counts *c) {
   if (status == CLV_OK) {
     check_plan(t, plan);
     clv_plan_destroy(plan);
+    if (strstr(refusal->message, "'optimal' may") == NULL) fail_msg("%s: no way out: %s", t->what, refusal->message);
     ++c->outdone;
   } else if (t->drawn.graph->node_count <= PLAN_BRUTE_NODES && !is_linear) {
     try_plans(t, refusal, c);
