@@ -59,10 +59,10 @@ typedef struct clv__step {
 
 /* The memory that a device with a limit needs (memory_need.c). All 0 for other devices. */
 typedef struct clv__memory_need {
-  uint64_t weight_bytes;  /* resident weights */
+  uint64_t weight_bytes;  /* resident weights that executables do not hold themselves */
   uint64_t value_bytes;   /* boundary values and streamed weights in the device's memory space */
   uint64_t scratch_bytes; /* one block, as large as the partition that needs most of it */
-  uint64_t held_bytes;    /* by executables, without weights */
+  uint64_t held_bytes;    /* by executables, with the weights that are part of them */
   uint64_t total_bytes;   /* of all devices that share the memory */
   bool is_guessed;        /* there is so much memory that the compiler was not asked: scratch_bytes is a generous guess */
   uint32_t too_large;     /* a partition that the compiler rejects as too large; CLV__NONE: there is none */
