@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "formats/onnx/loader.h"
+#include "operators/body.h"
 
 clv_status clv__onnx_check_depth(uint32_t depth, clv_error *error) {
   if (depth <= CLV__ONNX_MAX_DEPTH) return CLV_OK;
@@ -117,7 +118,10 @@ clv_status clv__onnx_load_node(clv__onnx_loader *loader, clv__builder *builder, 
   if (scope != NULL) CLV__TRY(clv__onnx_charge(loader, 0, node.bytes, error));
   clv_status status = CLV_OK;
   const clv__onnx_function *function = NULL;
-  if (loader->function_count > 0) {
+  const char *own = clv__body_operator(node.domain, node.op);
+  if (own != NULL) { /* a call of the function that defines an operator of Cleave's */
+    node.op = own;
+  } else if (loader->function_count > 0) {
     const char *key = clv__onnx_function_key(&loader->scratch, node.domain, node.op, node.overload);
     if (key == NULL) return clv__error_memory(error, strlen(node.op));
     function = clv__onnx_find_function(loader, key);

@@ -25,13 +25,20 @@ CLV_MUST_USE clv_status clv__onnx_load_memory(const clv_allocator *allocator, co
                                               clv_graph **graph, clv_error *error);
 
 /* Writes a view as a model into memory from `allocator`; the caller releases the memory. Values have the types of the view.
- * Constants become initializers.
+ * Constants become initializers. Operators of Cleave's own (operators/body.h) become calls of functions, which the model
+ * contains. The loader reads such a call as the operator.
  *
  * Constants of more than `inline_limit_bytes`, or without data, are omitted and become inputs after the view's own inputs, in
  * the order of their value ids. Constants of bodies and string tensors are never omitted. If the view is a body, its captures
  * become inputs before the omitted constants. */
 CLV_MUST_USE clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator,
                                         void **data, size_t *size_bytes, clv_error *error);
+
+/* Writes a view like clv__onnx_write(), but with the standard operators of the bodies instead of calls: for runtimes that take no
+ * functions. Nothing else changes. */
+CLV_MUST_USE clv_status clv__onnx_write_standard(const clv_graph_view *view, size_t inline_limit_bytes,
+                                                 const clv_allocator *allocator, void **data, size_t *size_bytes,
+                                                 clv_error *error);
 
 /* Describes constants whose bytes are stored outside the model, in a file next to it that several models may share. `place` is
  * called for every constant that would become an initializer of the view itself (not of its bodies), with the graph's value

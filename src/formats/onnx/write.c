@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/onnx/define.h"
 #include "formats/onnx/onnx.h"
 #include "formats/onnx/protobuf.h"
 #include "formats/onnx/schema.h"
@@ -15,6 +16,7 @@ typedef struct writer {
   clv__text *out;
   size_t inline_limit_bytes;
   const clv__onnx_outside *outside; /* NULL: all data is in the model */
+  bool expands;                     /* nodes with a body become its nodes; otherwise they call functions */
   clv_error *error;
 } writer;
 
@@ -168,6 +170,11 @@ static clv_status write_attribute(const writer *self, const clv_attribute *attri
 /* Omits captures from the node's inputs: in ONNX, bodies refer to outer values by name. */
 static clv_status write_node(const writer *self, const clv_graph *graph, const clv__node *node) {
   clv__text *out = self->out;
+  const clv__body *body = clv__onnx_body(graph, node);
+  if (body != NULL && self->expands) {
+    clv__onnx_write_expanded(out, graph, node, body);
+    return CLV_OK;
+  }
   size_t mark = clv__proto_begin(out, GRAPH_NODE, 0);
   for (uint32_t i = 0; i < node->input_count - node->capture_count; ++i) {
     clv__proto_write_string(out, NODE_INPUT, node->inputs[i] == CLV__NO_ID ? "" : graph->values[node->inputs[i]].name);
@@ -176,7 +183,7 @@ static clv_status write_node(const writer *self, const clv_graph *graph, const c
     clv__proto_write_string(out, NODE_OUTPUT, node->outputs[i] == CLV__NO_ID ? "" : graph->values[node->outputs[i]].name);
   }
   clv__proto_write_string(out, NODE_NAME, node->name);
-  clv__proto_write_string(out, NODE_OP_TYPE, node->op);
+  clv__proto_write_string(out, NODE_OP_TYPE, body != NULL ? body->function : node->op);
   for (uint32_t i = 0; i < node->attributes.count; ++i) {
     clv_status status = write_attribute(self, &node->attributes.items[i]);
     if (status != CLV_OK) return clv__error_prefix(self->error, status, "node '%s' (%s)", node->name, node->op);
@@ -289,16 +296,38 @@ cleanup:
 
 /* ---- The model ---- */
 
-static bool uses_domain(const clv_graph_view *view, const char *domain) {
+static bool uses_domain(const writer *self, const clv_graph_view *view, const char *domain) {
   for (uint32_t i = 0; i < view->node_count; ++i) {
     const clv__node *node = clv__view_node(view, i);
-    if (strcmp(node->domain, domain) == 0) return true;
+    bool is_expanded = self->expands && clv__onnx_body(view->graph, node) != NULL;
+    if (strcmp(node->domain, domain) == 0 && !is_expanded) return true;
     for (uint32_t a = 0; a < node->attributes.count; ++a) {
       const clv_attribute *attribute = &node->attributes.items[a];
-      if (attribute->kind == CLV_ATTRIBUTE_GRAPH && uses_domain(attribute->graph, domain)) return true;
+      if (attribute->kind == CLV_ATTRIBUTE_GRAPH && uses_domain(self, attribute->graph, domain)) return true;
     }
   }
   return false;
+}
+
+/* Whether a node of the view or of a body has this definition. */
+static bool uses_body(const clv_graph_view *view, const clv__body *body) {
+  for (uint32_t i = 0; i < view->node_count; ++i) {
+    const clv__node *node = clv__view_node(view, i);
+    if (clv__onnx_body(view->graph, node) == body) return true;
+    for (uint32_t a = 0; a < node->attributes.count; ++a) {
+      const clv_attribute *attribute = &node->attributes.items[a];
+      if (attribute->kind == CLV_ATTRIBUTE_GRAPH && uses_body(attribute->graph, body)) return true;
+    }
+  }
+  return false;
+}
+
+/* Writes the definitions of the operators that are not standard, if Cleave has them. */
+static void write_functions(const writer *self, const clv_graph_view *view) {
+  const clv__body *body;
+  for (uint32_t i = 0; !self->expands && (body = clv__body_at(i)) != NULL; ++i) {
+    if (uses_body(view, body)) clv__onnx_write_function(self->out, view->graph, body);
+  }
 }
 
 static clv_status write_model(const writer *self, const clv_graph_view *view) {
@@ -309,7 +338,7 @@ static clv_status write_model(const writer *self, const clv_graph_view *view) {
   CLV__TRY(write_graph(self, MODEL_GRAPH, view, false));
   for (uint32_t i = 0; i < graph->import_count; ++i) {
     const clv__opset_import *import = &graph->imports[i];
-    if (import->domain[0] != '\0' && !uses_domain(view, import->domain))
+    if (import->domain[0] != '\0' && !uses_domain(self, view, import->domain))
       continue; /* omit unused domains, because some readers reject unknown ones */
     size_t mark = clv__proto_begin(out, MODEL_OPSET_IMPORT, 0);
     clv__proto_write_string(out, OPSET_DOMAIN, import->domain);
@@ -322,6 +351,7 @@ static clv_status write_model(const writer *self, const clv_graph_view *view) {
     clv__proto_write_string(out, ENTRY_VALUE, graph->metadata[2 * i + 1]);
     clv__proto_end(out, mark, 0);
   }
+  write_functions(self, view);
   return CLV_OK;
 }
 
@@ -337,24 +367,33 @@ static clv_status hand_over(clv__text *out, clv_status status, void **data, size
   return CLV_OK;
 }
 
-static clv_status write_view(const clv_graph_view *view, size_t inline_limit_bytes, const clv__onnx_outside *outside,
-                             const clv_allocator *allocator, void **data, size_t *size_bytes, clv_error *error) {
+static clv_status write_view(const clv_graph_view *view, const writer *how, const clv_allocator *allocator, void **data,
+                             size_t *size_bytes) {
   *data = NULL;
   *size_bytes = 0;
   clv__text out;
   clv__text_init(&out, allocator);
-  writer self = {&out, inline_limit_bytes, outside, error};
-  return hand_over(&out, write_model(&self, view), data, size_bytes, error);
+  writer self = *how;
+  self.out = &out;
+  return hand_over(&out, write_model(&self, view), data, size_bytes, how->error);
 }
 
 clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator, void **data,
                            size_t *size_bytes, clv_error *error) {
-  return write_view(view, inline_limit_bytes, NULL, allocator, data, size_bytes, error);
+  const writer how = {.inline_limit_bytes = inline_limit_bytes, .error = error};
+  return write_view(view, &how, allocator, data, size_bytes);
+}
+
+clv_status clv__onnx_write_standard(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator,
+                                    void **data, size_t *size_bytes, clv_error *error) {
+  const writer how = {.inline_limit_bytes = inline_limit_bytes, .expands = true, .error = error};
+  return write_view(view, &how, allocator, data, size_bytes);
 }
 
 clv_status clv__onnx_write_beside(const clv_graph_view *view, const clv__onnx_outside *outside, const clv_allocator *allocator,
                                   void **data, size_t *size_bytes, clv_error *error) {
-  return write_view(view, SIZE_MAX, outside, allocator, data, size_bytes, error);
+  const writer how = {.inline_limit_bytes = SIZE_MAX, .outside = outside, .error = error};
+  return write_view(view, &how, allocator, data, size_bytes);
 }
 
 clv_status clv__onnx_tensor_write(const clv_tensor *tensor, const char *name, const clv_allocator *allocator, void **data,
