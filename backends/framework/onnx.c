@@ -1,4 +1,5 @@
-/* Writes a partition as an ONNX model in memory, for frameworks that read ONNX. */
+/* Writes a partition as an ONNX model in memory, for frameworks that read ONNX. It has standard operators only, because OpenVINO
+ * takes no functions. */
 #include "base/tensor/tensor.h"
 #include "framework.h"
 
@@ -33,7 +34,7 @@ static clv_status write_onnx(const clv_host *host, const clv_graph_view *graph, 
   size_t expected = constant_bytes(host, graph, inline_limit_bytes);
   if (expected > MOST_BYTES) return refuse_size(expected, error);
   clv__error_clear(error);
-  CLV__TRY(host->graph_to_onnx(graph, inline_limit_bytes, data, size_bytes, error));
+  CLV__TRY(host->graph_to_standard_onnx(graph, inline_limit_bytes, data, size_bytes, error));
   if (*size_bytes <= MOST_BYTES) return CLV_OK;
   clv__release(host->allocator, *data);
   *data = NULL;

@@ -21,7 +21,7 @@ static clv__lookup known;
 
 static void fill_known(void) {
   for (const clv__openvino_rule *rule = clv__openvino_rules; rule->op != NULL; ++rule) {
-    clv__lookup_add(&known, "", rule->op, rule);
+    clv__lookup_add(&known, rule->domain != NULL ? rule->domain : "", rule->op, rule);
   }
 }
 

@@ -176,6 +176,10 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "QuantizeLinear", .dtypes = F | I8, CONSTANT(IN(1) | IN(2))},
     {.op = "DequantizeLinear", .dtypes = F | I8 | I32, CONSTANT(IN(1) | IN(2))},
 
+    /* Cleave's own, as the operators of their definitions (src/operators/body.h). */
+    {.domain = "ai.cleave", .op = "SparseAggregate", .dtypes = F | H, INDEX(IN(1) | IN(2))},
+    {.domain = "ai.cleave", .op = "SparseAttention", .dtypes = F | H, INDEX(IN(3) | IN(4))},
+
     /* Operators that compile but give wrong results. */
     {.op = "Attention", .wrong = "results are wrong for windows, for causal masks with past keys, and for fully masked rows"},
     {.op = "BitShift", .wrong = "results are wrong for shifts by the full width and of negative numbers; 8-bit results saturate"},

@@ -28,6 +28,7 @@ static inline bool clv__openvino_has_output(const clv__openvino_node *node, uint
 }
 
 typedef struct clv__openvino_rule {
+  const char *domain; /* NULL: ONNX's */
   const char *op;
   uint32_t dtypes;        /* of inputs and outputs */
   uint32_t index_inputs;  /* one bit per input that is an index; `dtypes` does not apply to it */

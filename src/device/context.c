@@ -98,6 +98,11 @@ static clv_status host_graph_to_onnx(const clv_graph_view *graph, size_t inline_
   return clv__onnx_write(graph, inline_limit_bytes, graph->graph->allocator, data, size_bytes, error);
 }
 
+static clv_status host_graph_to_standard_onnx(const clv_graph_view *graph, size_t inline_limit_bytes, void **data,
+                                              size_t *size_bytes, clv_error *error) {
+  return clv__onnx_write_standard(graph, inline_limit_bytes, graph->graph->allocator, data, size_bytes, error);
+}
+
 static clv_status host_graph_open(void *self, const void *data, size_t size_bytes, clv_graph_view **graph, clv_error *error) {
   const clv_context *context = self;
   *graph = NULL;
@@ -208,6 +213,7 @@ static void fill_host(clv_context *context) {
       .recall = host_recall,
       .remember = host_remember,
       .evaluate_node_with = host_evaluate_node_with,
+      .graph_to_standard_onnx = host_graph_to_standard_onnx,
   };
   clv__view_fill_host(&context->host);
 }
