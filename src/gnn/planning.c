@@ -31,6 +31,16 @@ static clv_status make_machine(clv__gnn_planning *p, uint64_t pad_step, clv_erro
   return CLV_OK;
 }
 
+/* Whether the device runs a block that contains the stage. It may reject the stage alone and run it fused with others. */
+static bool runs_stage(const clv__stage_table *table, uint32_t device, uint32_t stage) {
+  for (uint32_t first = 0; first <= stage; ++first) {
+    for (uint32_t last = stage + 1; last <= table->stage_count; ++last) {
+      if (table->runs[device][first][last]) return true;
+    }
+  }
+  return false;
+}
+
 /* If a device rejects a stage in one layer, it does not get that stage in any layer. */
 static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
   uint32_t count = p->model->layer_count;
@@ -47,7 +57,7 @@ static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
     for (uint32_t d = 0; d < p->machine.device_count; ++d) {
       for (uint32_t s = 0; s < p->stages[i].count; ++s) {
-        if (!p->runs[i]->runs[d][s][s + 1]) p->machine.devices[d].cannot |= 1u << p->stages[i].items[s];
+        if (!runs_stage(p->runs[i], d, s)) p->machine.devices[d].cannot |= 1u << p->stages[i].items[s];
       }
     }
   }
@@ -198,6 +208,17 @@ static void take_overheads(clv__gnn_planning *p, const clv__tables *tables) {
     machine->devices[d].switch_ns = overhead_of(tables, CLV__OVERHEAD_SWITCH, machine->devices[d].name, 0);
 }
 
+/* Drops the prices of blocks that a device does not run, which may come from imported measurements. */
+static void drop_rejected(const clv__gnn_planning *p, uint32_t layer, clv__costs *costs) {
+  const clv__stage_table *table = p->runs[layer];
+  for (uint32_t d = 0; d < table->device_count; ++d) {
+    for (uint32_t first = 0; first < table->stage_count; ++first) {
+      for (uint32_t last = first + 1; last <= table->stage_count; ++last)
+        if (!table->runs[d][first][last]) costs->blocks[d][first][last] = NULL;
+    }
+  }
+}
+
 clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error) {
   for (uint32_t d = 0; d < p->machine.device_count; ++d)
@@ -209,6 +230,7 @@ clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tab
   for (uint32_t i = 0; i < count; ++i) {
     clv_status status = clv__costs_init(&costs[i], tables, &p->machine, &p->chains[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
+    drop_rejected(p, i, &costs[i]);
     costs[i].is_last = i + 1 == count;
     costs[i].memory = &p->memory;
     costs[i].layer = i;

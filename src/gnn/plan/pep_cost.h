@@ -49,7 +49,7 @@ typedef struct clv__machine_device {
   const char *name;
   uint32_t space;        /* 0: the host's memory */
   bool is_static;        /* shapes are fixed when compiled: rows and edges are padded */
-  uint32_t cannot;       /* one bit per unsupported clv__stage */
+  uint32_t cannot;       /* one bit per clv__stage that no block on the device may contain */
   uint64_t memory_bytes; /* 0: no known limit */
   double switch_ns;      /* the time to switch to the executables of another cluster */
 } clv__machine_device;
