@@ -99,6 +99,7 @@ SWEEPS = [
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("three starts with one cache", 90, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_starts.py", {}),
     ("interrupted commands", 90, f"{PYTHON} tests/python/test_interrupts.py", {}),
+    ("blocks of GNNs in other runtimes", 120, f"{PYTHON} tests/python/test_gnn_blocks.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
 ]
@@ -115,6 +116,7 @@ LONGER = [
     ("conformance, all of it", 900, "python3 tools/conformance.py --every 1", {}),
     ("GNN plans, every one", 400, "build-asan/tests/cleave_tests gnn/test_exact", dict(SANITIZERS, CLEAVE_TEST_ALL="1")),
     ("GNNs, more", 300, f"{PYTHON} tests/python/test_gnn.py --all", {}),
+    ("blocks of GNNs in other runtimes, every one", 400, f"{PYTHON} tests/python/test_gnn_blocks.py --all", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),

@@ -23,6 +23,7 @@ typedef struct kind {
 typedef struct exporting {
   const clv__gnn_planning *planning;
   const char *folder;
+  bool inlines;
   const clv_allocator *allocator;
   kind *written;
   size_t count, capacity;
@@ -44,7 +45,8 @@ static clv_status write_graph(const exporting *x, const clv_graph *graph, const 
   CLV__TRY(clv__shapes_infer(graph, NULL, 0, 0, &shapes, error));
   clv__arena_init(&arena, x->allocator);
   clv_status status = clv__view_create_whole(graph, shapes->types, &arena, &view, error);
-  if (status == CLV_OK) status = clv__onnx_write(view, SIZE_MAX, x->allocator, &data, &size_bytes, error);
+  if (status == CLV_OK)
+    status = (x->inlines ? clv__onnx_write_standard : clv__onnx_write)(view, SIZE_MAX, x->allocator, &data, &size_bytes, error);
   if (status == CLV_OK) status = clv__file_write(path, data, size_bytes, error);
   clv__release(x->allocator, data);
   clv__arena_finish(&arena);
@@ -85,9 +87,9 @@ static clv_status export_part(exporting *x, uint32_t layer, const clv__pep_block
   return write_it(x, &it, error);
 }
 
-clv_status clv__gnn_export(const clv__gnn_planning *planning, const clv__gnn_schedule *schedule, const char *folder,
+clv_status clv__gnn_export(const clv__gnn_planning *planning, const clv__gnn_schedule *schedule, const char *folder, bool inlines,
                            uint32_t *count, clv_error *error) {
-  exporting x = {.planning = planning, .folder = folder, .allocator = planning->arena.allocator};
+  exporting x = {.planning = planning, .folder = folder, .inlines = inlines, .allocator = planning->arena.allocator};
   clv_status status = CLV_OK;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST) return clv__error_set(error, CLV_IO_ERROR, "%s: %s", folder, strerror(errno));
   for (uint32_t l = 0; l < schedule->layer_count; ++l) {

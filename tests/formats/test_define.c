@@ -38,7 +38,7 @@ static void check_same_nodes(const clv_graph *graph, const char *what) {
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     assert_string_equal(again->nodes[n].op, graph->nodes[n].op);
     assert_string_equal(again->nodes[n].domain, graph->nodes[n].domain);
-    assert_int_equal(again->nodes[n].attributes.count, graph->nodes[n].attributes.count);
+    assert_true(again->nodes[n].attributes.count >= graph->nodes[n].attributes.count); /* defaults are written */
   }
   clv__graph_destroy(again);
   clv__release(clv__allocator_default(), data);

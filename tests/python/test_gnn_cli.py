@@ -17,7 +17,7 @@ import oracle
 from test_gnn import random_model
 
 VERBS = {"generate": ["rmat", "edges-per-vertex", "features"], "inspect": ["kset"], "profile": ["import", "stages", "runs", "seconds"],
-         "plan": ["list-peps", "export-dir", "html", "effort"], "run": ["plan", "verify", "resume", "trace", "html"]}
+         "plan": ["list-peps", "export-dir", "inline", "html", "effort"], "run": ["plan", "verify", "resume", "trace", "html"]}
 OF_ALL = ["json", "verbose", "quiet", "color", "help"]
 CSV = "n_nodes,n_edges,cpu_ms,status\n"
 
@@ -70,6 +70,7 @@ def check_help(tally):
     tally.add("help of all verbs", f"the verbs {missing} are missing, or the options of a verb are listed" if missing or "--rmat SCALE  " in text else None)
     refuse(tally, "help of an unknown verb", ["did you mean 'plan'?"], "pln", "--help", status=2)
     # an option of another verb is rejected
+    refuse(tally, "inlining without an export", ["--export-dir"], "plan", "--model", "m.json", "--graph", "g.npz", "--inline", status=2)
     refuse(tally, "an option of another verb", ["'--rmat' belongs to 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
 
 

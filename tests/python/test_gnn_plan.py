@@ -8,12 +8,15 @@ resumes them, and tests errors.
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import numpy as np
+import onnx
+import onnxruntime
 
 import oracle
 from test_gnn import random_model
@@ -80,6 +83,8 @@ def check_kind(tally, folder, graph, kind, rng):
     for name in ("costs.json", "plan.json"):
         if os.path.exists(path(name)):
             os.remove(path(name))
+    for name in ("blocks", "inlined"):
+        shutil.rmtree(path(name), ignore_errors=True)
     oracle.cleave("gnn", "run", *asked, "--output", path("single.npz"))
     told("profile", *asked, "--kset", "1,3", "--runs", "2", "--output", path("costs.json"))
     planned = told("plan", *asked, "--kset", "1,3", "--profile", path("costs.json"), "--output", path("plan.json"), "--list-peps",
@@ -89,6 +94,8 @@ def check_kind(tally, folder, graph, kind, rng):
     if [item["k"] for item in planned["per_k"]] != [1, 3] or not planned["lower_bound_ms"] <= planned["makespan_ms"]:
         reason = f"{planned['per_k']}"
     tally.add(f"{kind}: plan", reason)
+    told("plan", *asked, "--kset", "1,3", "--profile", path("costs.json"), "--export-dir", path("inlined"), "--inline")
+    tally.add(f"{kind}: exported blocks", check_exported(path("blocks"), path("inlined")))
     ran = told("run", *asked, "--plan", path("plan.json"), "--verify", "--output", path("out.npz"), "--trace", path("trace.json"))
     events = json.load(open(path("trace.json"), encoding="utf-8"))["traceEvents"]
     reason = same(path("single.npz"), path("out.npz"))
@@ -109,6 +116,19 @@ def check_kind(tally, folder, graph, kind, rng):
             reason = f"the run used {used}, expected {wanted}"
         tally.add(f"{kind}: an edited plan, {form}", reason)
     return asked, path
+
+
+def check_exported(called, inlined):
+    """Returns None if ONNX Runtime loads every block, and the inlined ones have standard operators only; or what is wrong."""
+    for folder in (called, inlined):
+        files = glob.glob(os.path.join(glob.escape(folder), "*.onnx"))
+        if not files:
+            return f"{folder} has no files"
+        for file in files:
+            onnxruntime.InferenceSession(file)
+            if folder == inlined and any(node.domain for node in onnx.load(file).graph.node):
+                return f"{file} has operators that are not standard"
+    return None
 
 
 def check_resume(tally, asked, path):

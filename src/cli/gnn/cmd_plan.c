@@ -9,6 +9,7 @@ static const cli_gnn_option options[] = {
     CLI_GNN_CHOICE_OPTIONS,
     {OPTION_LIST_PEPS, NULL, NULL},
     {OPTION_EXPORT_DIR, NULL, NULL},
+    {OPTION_INLINE, NULL, NULL},
     {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
     {OPTION_OUTPUT, "write the plan, for 'cleave gnn run --plan'", NULL},
 };
@@ -123,9 +124,10 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
   const char *folder = cli_text(job->cli, OPTION_EXPORT_DIR, NULL);
   clv__gnn_schedule schedule;
   uint32_t count;
+  bool inlines = cli_is_given(job->cli, OPTION_INLINE);
   if (folder == NULL) return CLV_OK;
   CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &schedule, error));
-  CLV__TRY(clv__gnn_export(&job->planning, &schedule, folder, &count, error));
+  CLV__TRY(clv__gnn_export(&job->planning, &schedule, folder, inlines, &count, error));
   cli_note(job->cli, "%s: %u blocks written as ONNX", folder, count);
   return CLV_OK;
 }
@@ -151,6 +153,8 @@ static clv_status plan(cli_gnn_job *job, clv_error *error) {
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   cli_gnn_job job;
+  if (cli_is_given(cli, OPTION_INLINE) && !cli_is_given(cli, OPTION_EXPORT_DIR))
+    return cli_usage(cli, error, "option '--inline' needs --export-dir");
   clv_status status = cli_gnn_load(cli, &job, error);
   if (status == CLV_OK) status = plan(&job, error);
   cli_gnn_job_finish(&job);

@@ -176,6 +176,10 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                     "pad the numbers of rows and edges to multiples of N on devices that need fixed shapes"},
     [OPTION_EXPORT_DIR] = {"export-dir", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "DIR", NULL,
                            "write every block of the plan as ONNX; for devices that need fixed shapes, once per padded size"},
+    [OPTION_INLINE] =
+        {"inline", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
+         "with --export-dir: write standard operators in place of functions, for runtimes that take no functions, such as "
+         "OpenVINO"},
     [OPTION_RESUME] = {"resume", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
                        "continue after the last layer that an interrupted run with the same --output completed"},
     [OPTION_IMPORT] = {"import", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "CSV", NULL,

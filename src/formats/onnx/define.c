@@ -142,10 +142,9 @@ static void write_lines(const place *at, uint32_t field) {
   }
 }
 
-/* Declares the attributes of the calls with their defaults. */
-static void declare_attribute(clv__text *out, const char *name, const char *text, float number) {
+static void write_attribute(clv__text *out, uint32_t field, const char *name, const char *text, float number) {
   if (name == NULL) return;
-  size_t mark = clv__proto_begin(out, FUNCTION_ATTRIBUTE_PROTO, 0);
+  size_t mark = clv__proto_begin(out, field, 0);
   clv__proto_write_string(out, ATTRIBUTE_NAME, name);
   if (text != NULL)
     write_text(out, text, strlen(text));
@@ -166,9 +165,15 @@ void clv__onnx_write_function(clv__text *out, const clv_graph *graph, const clv_
   clv__proto_write_varint(out, OPSET_VERSION, (uint64_t)standard_opset(graph));
   clv__proto_end(out, import, 0);
   clv__proto_write_string(out, FUNCTION_DOMAIN, body->domain);
-  declare_attribute(out, body->attribute, body->value, 0);
-  declare_attribute(out, body->number, NULL, body->number_default);
+  write_attribute(out, FUNCTION_ATTRIBUTE_PROTO, body->attribute, body->value, 0);
+  write_attribute(out, FUNCTION_ATTRIBUTE_PROTO, body->number, NULL, body->number_default);
   clv__proto_end(out, mark, 0);
+}
+
+void clv__onnx_write_default(clv__text *out, const clv__node *node, const clv__body *body) {
+  const clv__attributes attributes = {node->attributes.items, node->attributes.count};
+  if (body->number == NULL || clv__attribute_find(attributes, body->number) != NULL) return;
+  write_attribute(out, NODE_ATTRIBUTE, body->number, NULL, body->number_default);
 }
 
 void clv__onnx_write_expanded(clv__text *out, const clv_graph *graph, const clv__node *node, const clv__body *body) {

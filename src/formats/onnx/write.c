@@ -188,6 +188,7 @@ static clv_status write_node(const writer *self, const clv_graph *graph, const c
     clv_status status = write_attribute(self, &node->attributes.items[i]);
     if (status != CLV_OK) return clv__error_prefix(self->error, status, "node '%s' (%s)", node->name, node->op);
   }
+  if (body != NULL) clv__onnx_write_default(out, node, body);
   if (node->domain[0] != '\0') clv__proto_write_string(out, NODE_DOMAIN, node->domain);
   clv__proto_end(out, mark, 0);
   return CLV_OK;

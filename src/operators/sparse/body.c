@@ -86,14 +86,16 @@ static const clv__body_line max[] = {
 static const clv__body_line finish_sum[] = {{"CastLike", "total data", "aggregated", NULL}, {NULL, NULL, NULL, NULL}};
 static const clv__body_line finish[] = {{"CastLike", "result data", "aggregated", NULL}, {NULL, NULL, NULL, NULL}};
 
-/* Here `term` is the score of each edge and head. */
+/* Here `term` is the score of each edge and head. PRelu with one slope is LeakyRelu; the reference evaluator of onnx does not
+ * pass attributes of the call to LeakyRelu. */
 static const clv__body_line scores[] = {
     {"Gather", "source_score kept", "source_gathered", "axis=0"},
     {"Gather", "target_score target", "target_gathered", "axis=0"},
     {"Cast", "source_gathered", "source_wide", "to=1"},
     {"Cast", "target_gathered", "target_wide", "to=1"},
     {"Add", "source_wide target_wide", "both", NULL},
-    {"LeakyRelu", "both", "term", "alpha=@negative_slope"},
+    {"Constant", "", "slope", "value_float=@negative_slope"},
+    {"PRelu", "both slope", "term", NULL},
     {NULL, NULL, NULL, NULL},
 };
 
