@@ -165,7 +165,22 @@ def check_outputs(tally, made, asked, folder):
     text = oracle.cleave("gnn", *run)
     check_text(tally, "run: text", text, ran)
     tally.add("run: text: predicted and measured", None if text.count("ms predicted, ") == 2 and "; predicted " in text else text)
+    check_times(tally, run)
     return plan_path
+
+
+def check_times(tally, run):
+    """A run says that its prediction is of a warm run, and shows the first run and the median of the others."""
+    for runs, warm in ((None, 4), (1, 0), (3, 2)):
+        count = () if runs is None else ("--runs", str(runs))
+        text, ran = oracle.cleave("gnn", *run, *count), told(*run, *count)
+        expected = [f"median of {warm})", "first run in "] if warm else ["this was the first"]
+        wrong = [part for part in expected + [" for a warm run"] if part not in text]
+        if ran["warm_runs"] != warm or ran["predicted_run"] != "warm" or not ran["first_ms"] > 0 or (ran["warm_ms"] is None) != (warm == 0):
+            wrong.append(f"{ran['first_ms']}, {ran['warm_ms']}, {ran['warm_runs']} warm runs")
+        if warm == 0 and ran["first_ms"] != ran["measured_ms"]:
+            wrong.append("the only run is not the reported one")
+        tally.add(f"run by a plan: times of {runs or 'several'} runs", f"{wrong}: {text}" if wrong else None)
 
 
 # --- executables

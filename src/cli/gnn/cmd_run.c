@@ -8,10 +8,16 @@
 #include "cli/console.h"
 #include "cli/gnn/report.h"
 #include "cli/json.h"
+#include "cost/measure.h"
 #include "formats/arrays/npz.h"
 #include "gnn/run/single.h"
 #include "report/gnn/trace.h"
 #include "report/label.h"
+
+/* Predictions are of warm runs. Without --runs, a plan whose first run is short runs again, until WARM_RUNS more runs were
+ * measured or ENOUGH_MS have passed. */
+enum { WARM_RUNS = 4 };
+#define ENOUGH_MS 1000.0
 
 #define TOLERANCE 1e-5 /* of --verify, relative to the largest number of the result: f32 sums are added in another order */
 
@@ -20,12 +26,20 @@ static const cli_gnn_option options[] = {
     CLI_GNN_JOB_OPTIONS,
     CLI_GNN_CHOICE_OPTIONS,
     {OPTION_VERIFY, "compare the result with that of the whole graph in one piece", NULL},
-    {OPTION_RUNS, "number of runs; the last one is reported", "1"},
+    {OPTION_RUNS, "number of runs; the blocks of the last one are reported",
+     "1; with a plan, up to 4 more if they take less than a second"},
     {OPTION_RESUME, NULL, NULL},
     {OPTION_TRACE, NULL, NULL},
     {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
     {OPTION_OUTPUT, "write the result to FILE, as npz: array 'out' [n, classes], in the graph's vertex order", NULL},
 };
+
+/* The times of all runs: the first, and the others, which are warm. */
+typedef struct timing {
+  uint32_t count;
+  double first_ms, last_ms, sum_ms;
+  uint64_t *warm_ns; /* [count - 1] */
+} timing;
 
 typedef struct running {
   cli_gnn_job job;
@@ -38,8 +52,9 @@ typedef struct running {
   clv__gnn_record record;
   clv__gnn_account account;
   clv_tensor out;
-  double compile_ms, measured_ms, worst; /* worst: relative difference found by --verify; -1: not verified */
-  uint32_t runs;
+  double compile_ms, state_ms, worst; /* worst: relative difference found by --verify; -1: not verified */
+  timing times;
+  uint32_t runs; /* 0: not given */
 } running;
 
 static clv_status make_rows(const running *r, clv_tensor *rows, clv_error *error) {
@@ -52,9 +67,39 @@ static clv_status make_rows(const running *r, clv_tensor *rows, clv_error *error
   return rows->data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
 }
 
+/* ---- Times ---- */
+
+static clv_status init_times(running *r, clv_error *error) {
+  uint32_t most = r->runs > WARM_RUNS ? r->runs : WARM_RUNS;
+  r->times.warm_ns = clv__arena_allocate(&r->job.cli->arena, most * sizeof *r->times.warm_ns);
+  return r->times.warm_ns != NULL ? CLV_OK : clv__error_memory(error, most * sizeof *r->times.warm_ns);
+}
+
+static void add_time(timing *times, double ms) {
+  if (times->count == 0)
+    times->first_ms = ms;
+  else
+    times->warm_ns[times->count - 1] = (uint64_t)(1e6 * ms);
+  times->last_ms = ms;
+  times->sum_ms += ms;
+  ++times->count;
+}
+
+/* The median of the warm runs; -1 if there was only the first run. */
+static double warm_ms(const timing *times) {
+  if (times->count < 2) return -1;
+  return 1e-6 * (double)clv__measure_of(times->warm_ns, times->count - 1).time_ns;
+}
+
+static bool runs_again(const running *r, bool is_resumed) {
+  const timing *times = &r->times;
+  if (r->runs > 0 || times->count == 0 || is_resumed) return times->count < (r->runs > 0 ? r->runs : 1);
+  return times->count <= WARM_RUNS && times->sum_ms < ENOUGH_MS;
+}
+
 /* ---- In one piece ---- */
 
-static clv_status run_single(running *r, clv_tensor *out, double *compile_ms, double *measured_ms, clv_error *error) {
+static clv_status run_single(running *r, clv_tensor *out, uint32_t runs, double *compile_ms, timing *times, clv_error *error) {
   cli_gnn_job *job = &r->job;
   clv__gnn_single *single;
   uint64_t begin_ns = clv__clock_ns();
@@ -62,11 +107,11 @@ static clv_status run_single(running *r, clv_tensor *out, double *compile_ms, do
   CLV__TRY(clv__gnn_single_create(job->devices, CLV__NO_ID, job->model, job->graph, &single, error));
   *compile_ms = cli_ms(begin_ns, clv__clock_ns());
   clv_status status = CLV_OK;
-  for (uint32_t i = 0; i < r->runs && status == CLV_OK; ++i) {
+  for (uint32_t i = 0; i < runs && status == CLV_OK; ++i) {
     cli_progress(job->cli, "running");
     begin_ns = clv__clock_ns();
     status = clv__gnn_single_run(single, NULL, out, error);
-    *measured_ms = cli_ms(begin_ns, clv__clock_ns());
+    add_time(times, cli_ms(begin_ns, clv__clock_ns()));
   }
   clv__gnn_single_destroy(single);
   return status;
@@ -141,9 +186,14 @@ static clv_status run_plan(running *r, clv_error *error) {
   uint64_t begin_ns = clv__clock_ns();
   CLV__TRY(clv__gnn_run_create(job->devices, job->model, job->graph, &r->partitioned, &r->schedule, &r->run, error));
   r->compile_ms = cli_ms(begin_ns, clv__clock_ns());
-  for (uint32_t i = 0; i < r->runs; ++i) CLV__TRY(clv__gnn_run_execute(r->run, NULL, &r->out, &how, error));
-  clv__gnn_run_record(r->run, &r->record);
-  r->measured_ms = 1e-6 * r->record.measured_ns;
+  while (runs_again(r, cli_is_given(job->cli, OPTION_RESUME))) {
+    CLV__TRY(clv__gnn_run_execute(r->run, NULL, &r->out, &how, error));
+    clv__gnn_run_record(r->run, &r->record);
+    add_time(&r->times, 1e-6 * r->record.measured_ns);
+    r->state_ms += 1e-6 * r->record.state_ns;
+    how.state_path = NULL; /* the first run has saved the layers */
+    how.resume = false;
+  }
   CLV__TRY(clv__gnn_account_make(&job->cli->arena, job->plan, r->stages, &r->record, &r->account, error));
   CLV__TRY(cli_gnn_report_html(job, &r->account, error));
   path = cli_text(job->cli, OPTION_TRACE, NULL);
@@ -155,13 +205,13 @@ static clv_status run_plan(running *r, clv_error *error) {
 
 static clv_status verify(running *r, clv_error *error) {
   clv_tensor expected = {.data = NULL};
-  double compile_ms, measured_ms, largest = 0, worst = 0;
+  double compile_ms, largest = 0, worst = 0;
+  timing times = {0};
   size_t count, at = 0, columns = (size_t)r->out.dims[1];
   const float *actual = r->out.data;
-  r->runs = 1;
   clv__gnn_run_close(r->run); /* both would need the devices' memory */
   clv_status status = make_rows(r, &expected, error);
-  if (status == CLV_OK) status = run_single(r, &expected, &compile_ms, &measured_ms, error);
+  if (status == CLV_OK) status = run_single(r, &expected, 1, &compile_ms, &times, error);
   if (status == CLV_OK && clv__tensor_count(&expected, &count)) {
     const float *rows = expected.data;
     for (size_t i = 0; i < count; ++i) {
@@ -201,10 +251,29 @@ static clv_status tell_json(const running *r, clv_error *error) {
   }
   json_object_set_new(root, "load_ms", cli_json_real(job->load_ms));
   json_object_set_new(root, "compile_ms", cli_json_real(r->compile_ms));
-  json_object_set_new(root, "measured_ms", cli_json_real(r->measured_ms));
+  json_object_set_new(root, "measured_ms", cli_json_real(r->times.last_ms));
+  json_object_set_new(root, "first_ms", cli_json_real(r->times.first_ms));
+  json_object_set_new(root, "warm_ms", r->times.count > 1 ? cli_json_real(warm_ms(&r->times)) : json_null());
+  json_object_set_new(root, "warm_runs", json_integer(r->times.count - 1));
+  if (job->plan != NULL) json_object_set_new(root, "state_ms", cli_json_real(r->state_ms));
   if (r->worst >= 0) json_object_set_new(root, "worst_difference", cli_json_real(r->worst));
   json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)cli_peak_rss_bytes()));
   return cli_json_print(job->cli, root, error);
+}
+
+/* Appends the times of the first and of warm runs, and the prediction, which is of a warm one. */
+static void append_times(const running *r, clv__text *text) {
+  const timing *times = &r->times;
+  char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES];
+  clv__text_append(text, "%s in %s", times->count > 1 ? "first run" : "run",
+                   clv__label_time((uint64_t)(1e6 * times->first_ms), first));
+  if (times->count > 1)
+    clv__text_append(text, ", warm in %s (median of %u)", clv__label_time((uint64_t)(1e6 * warm_ms(times)), second),
+                     times->count - 1);
+  clv__text_append(text, "; ");
+  if (r->job.plan == NULL) return;
+  clv__text_append(text, "predicted %s for a warm run%s; ", clv__label_time((uint64_t)r->job.plan->makespan_ns, first),
+                   times->count > 1 ? "" : " (this was the first; --runs measures more)");
 }
 
 static clv_status report(const running *r, clv_error *error) {
@@ -212,19 +281,18 @@ static clv_status report(const running *r, clv_error *error) {
   if (job->cli->json) return tell_json(r, error);
   if (job->cli->quiet) return CLV_OK;
   clv__text text;
-  char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES], third[CLV__LABEL_BYTES];
+  char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES];
   clv__text_init(&text, job->cli->allocator);
   if (job->plan != NULL && job->cli->verbose) cli_gnn_report_choice(job, &text);
   if (job->plan != NULL) cli_gnn_report_blocks(job, &r->account, &text);
   clv__label_name(&text, job->model_path);
   clv__text_append(&text, " over ");
   clv__label_name(&text, job->graph_path);
-  clv__text_append(&text, ": loaded in %s, compiled in %s, run in %s; ", clv__label_time((uint64_t)(1e6 * job->load_ms), first),
-                   clv__label_time((uint64_t)(1e6 * r->compile_ms), second),
-                   clv__label_time((uint64_t)(1e6 * r->measured_ms), third));
-  if (job->plan != NULL) clv__text_append(&text, "predicted %s; ", clv__label_time((uint64_t)job->plan->makespan_ns, first));
-  if (job->plan != NULL && r->record.state_ns > 0)
-    clv__text_append(&text, "%s more to save layers for --resume; ", clv__label_time((uint64_t)r->record.state_ns, first));
+  clv__text_append(&text, ": loaded in %s, compiled in %s, ", clv__label_time((uint64_t)(1e6 * job->load_ms), first),
+                   clv__label_time((uint64_t)(1e6 * r->compile_ms), second));
+  append_times(r, &text);
+  if (r->state_ms > 0)
+    clv__text_append(&text, "%s more to save layers for --resume; ", clv__label_time((uint64_t)(1e6 * r->state_ms), first));
   if (r->worst >= 0) clv__text_append(&text, "verified: the largest difference is %.1e of the largest value; ", r->worst);
   clv__text_append(&text, "peak memory %s\n", clv__label_size(cli_peak_rss_bytes(), first));
   return cli_print(job->cli, &text, error);
@@ -265,10 +333,11 @@ static clv_status run(running *r, clv_error *error) {
                      "options '--resume', '--trace' and '--html' need a plan: give --plan, or --kset or --profile to make one");
   CLV__TRY(find_state(r, error));
   CLV__TRY(make_rows(r, &r->out, error));
+  CLV__TRY(init_times(r, error));
   if (has_plan)
     CLV__TRY(run_plan(r, error));
   else
-    CLV__TRY(run_single(r, &r->out, &r->compile_ms, &r->measured_ms, error));
+    CLV__TRY(run_single(r, &r->out, r->runs > 0 ? r->runs : 1, &r->compile_ms, &r->times, error));
   if (cli_is_given(cli, OPTION_VERIFY)) CLV__TRY(verify(r, error));
   if (r->output != NULL) {
     cli_progress(cli, "writing %s", r->output);
@@ -279,7 +348,7 @@ static clv_status run(running *r, clv_error *error) {
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
-  running r = {.output = cli_text(cli, OPTION_OUTPUT, NULL), .worst = -1, .runs = (uint32_t)cli_number(cli, OPTION_RUNS, 1)};
+  running r = {.output = cli_text(cli, OPTION_OUTPUT, NULL), .worst = -1, .runs = (uint32_t)cli_number(cli, OPTION_RUNS, 0)};
   clv_status status = cli_gnn_load(cli, &r.job, error);
   if (status == CLV_OK) status = run(&r, error);
   clv__gnn_run_destroy(r.run);
@@ -298,7 +367,9 @@ const cli_gnn_verb cli_gnn_verb_run = {
         "With --plan, runs that plan. With --kset, --parts or --profile, makes a plan first; without --profile, its prices are\n"
         "nominal. Otherwise, runs the whole graph in one piece on the given devices. A run with a plan shows the predicted and "
         "the\n"
-        "measured time of each block.",
+        "measured time of each block. Predictions are of warm runs: a first run also allocates memory and fills caches, so "
+        "short\n"
+        "runs are repeated, and both times are shown.",
     .examples =
         "  cleave gnn run --model sage.json --graph cora.npz --output out.npz    # run without a plan\n"
         "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html run.html"

@@ -171,6 +171,7 @@ void cli_gnn_report_json(const cli_gnn_job *job, const clv__gnn_account *account
   json_object_set_new(root, "per_k", per_k);
   json_object_set_new(root, "k", json_integer(plan->k));
   json_object_set_new(root, "makespan_ms", ms(plan->makespan_ns));
+  json_object_set_new(root, "predicted_run", cli_json_text("warm"));
   json_object_set_new(root, "lower_bound_ms", ms(plan->bound_ns));
   json_object_set_new(root, "gap", cli_json_real(clv__gnn_plan_gap(plan)));
   json_object_set_new(root, "best_single_device_ms", ms(plan->best_single_ns));
