@@ -81,6 +81,7 @@ SWEEPS = [
     ("5,000 schedules of faults", 60, "build-asan/tests/cleave_tests execute/test_faults", dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
     ("1,000 models with random limits against all plans", 120, "build-asan/tests/cleave_tests plan/test_limits",
      dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
+    ("200 GNN plans in random memories", 180, "build-asan/tests/cleave_tests gnn/test_memory", dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
     ("conformance, OpenCL and frameworks", 100, "python3 tools/conformance.py opencl openvino onnxruntime torch", {}),
     ("benches run", 120, ctest("build", "-R", "^bench/"), {}),
     ("random graphs, OpenCL", 150, f"{PYTHON} tests/python/test_random_graphs.py --first 1000 --count 200 --placements 2", {}),
