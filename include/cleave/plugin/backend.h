@@ -146,8 +146,9 @@ struct clv_host {
   clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                                    const clv_evaluation *how, clv_error *error);
 
-  /* Like graph_to_onnx(), which defines operators of domain ai.cleave as functions of the model, but writes the standard operators
-   * of their definitions instead. For readers of ONNX that take no functions. graph_open() does not get the operators back. */
+  /* Like graph_to_onnx(), which defines operators of domain ai.cleave as functions of the model, but writes the standard
+   * operators of their definitions instead. For readers of ONNX that take no functions. graph_open() does not get the operators
+   * back. */
   clv_status (*graph_to_standard_onnx)(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                                        clv_error *error);
 };
