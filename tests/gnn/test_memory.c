@@ -1,6 +1,7 @@
 /* Tests that a plan that is called feasible runs: DRAWS random graphs, models, numbers of subgraphs and memories of one or two
  * virtual NPUs, with or without a CPU. Every plan runs, gives the result of one device, and takes no more of each device's memory
- * than it states, according to the sessions and to the memory pool. What has no plan is refused for lack of memory. */
+ * than it states, according to the sessions and to the memory pool. What has no plan is refused for lack of memory. Memory that
+ * earlier runs have freed changes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "device/memory_pool.h"
 #include "gnn.h"
 #include "gnn/measure/nominal.h"
+#include "gnn/model/block_memory.h"
 #include "gnn/run/single.h"
 #include "machines.h"
 #include "support.h"
@@ -194,7 +196,43 @@ static void test_feasible_plans_run(void **state) {
   assert_true(tally.plans > draws / 2 && tally.divided > draws / 4 && tally.tight > draws / 20 && tally.refused > draws / 20);
 }
 
+/* ---- Memory that the pool keeps ---- */
+
+/* Memory that earlier runs have freed, and that the pool keeps, changes no need of a block. */
+static void test_kept_memory(void **state) {
+  (void)state;
+  static const char *const specs[] = {"{\"name\": \"small\", \"operators\": \"all\", \"memory\": 60000}"};
+  const clv__block_form form = clv__block_form_fixed((clv__layer_sizes){50, 50, 200});
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  clv__gnn_model *model = test_gnn_model(clv__allocator_default(), CLV__GNN_SAGE, 1, 8, 3);
+  clv__memory_block kept = {.generation = 0};
+  clv__block_need needs[2];
+  clv__stages stages;
+  clv__block block;
+  clv_error error = {0};
+  machine m;
+  context.cache_directory = "";
+  options.list = "npu";
+  options.npu_specs = specs;
+  options.npu_spec_count = 1;
+  assert_ok(clv_context_create(&context, &m.context, &error), error);
+  assert_ok(clv_devices_open(m.context, &options, &m.devices, &error), error);
+  clv__stages_of(CLV__GNN_SAGE, model->layers, CLV_F32, &stages);
+  assert_ok(clv__block_make(clv__allocator_default(), &stages, 0, stages.count, &form, &block, &error), error);
+  for (int i = 0; i < 2; ++i) {
+    assert_ok(clv__block_need_of(m.devices, 0, &block, 60000, &needs[i], &error), error);
+    assert_true(needs[i].fits && needs[i].total_bytes == needs[0].total_bytes);
+    if (i > 0) break;
+    assert_ok(clv__memory_pool_allocate(m.devices, 0, 59904, &kept, &error), error);
+    clv__memory_pool_free(m.devices, &kept);
+  }
+  clv__block_finish(&block);
+  clv__gnn_model_destroy(model);
+  close_machine(&m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_feasible_plans_run)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_feasible_plans_run), cmocka_unit_test(test_kept_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

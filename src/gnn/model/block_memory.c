@@ -2,6 +2,7 @@
  * file of their own because the headers of sessions and those of prices each define a type clv__share. */
 #include <string.h>
 
+#include "device/memory_pool.h"
 #include "execute/session.h"
 #include "gnn/model/block_memory.h"
 #include "plan/plan.h"
@@ -101,6 +102,8 @@ clv_status clv__block_need_of(clv_devices *devices, uint32_t device, const clv__
   clv__block_view whole;
   *need = (clv__block_need){.fits = false};
   CLV__TRY(clv__block_view_make(block, &whole, error));
+  /* The compiler puts the executable into the device's memory, where the pool may keep what earlier runs have freed. */
+  clv__memory_pool_trim(devices);
   clv__devices_lock(devices);
   clv_status status = count(devices, device, whole.view, budget_bytes, need, error);
   clv__devices_unlock(devices);
