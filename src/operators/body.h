@@ -8,8 +8,8 @@
 enum { CLV__BODY_OPSET = 18 }; /* the oldest opset of ai.onnx with all operators of the bodies */
 
 /* A node of a body. Names are separated by spaces. Attributes are written as "axis=0 reduction=add": an integer; a list of
- * integers in brackets, without spaces; a float, if it has a point or is infinite; a string; or @NAME, the float attribute NAME of
- * the call. */
+ * integers in brackets, without spaces; a float, if it has a point or is infinite; a string; or @NAME, the float attribute NAME
+ * of the call. */
 typedef struct clv__body_line {
   const char *op, *inputs, *output, *attributes;
 } clv__body_line;
