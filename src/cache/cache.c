@@ -69,7 +69,8 @@ bool clv__cache_remove_name(clv__cache *cache, const char *name) {
   int shard;
   if (strlen(name) < CLV__CACHE_SHARD_DIGITS + 2 || name[CLV__CACHE_SHARD_DIGITS] != '/') return false;
   if (clv__cache_shard_open(cache, name, false, &shard, NULL) != CLV_OK) return false;
-  bool removed = unlinkat(shard, name + CLV__CACHE_SHARD_DIGITS + 1, 0) == 0;
+  const char *base = name + CLV__CACHE_SHARD_DIGITS + 1;
+  bool removed = unlinkat(shard, base, 0) == 0 || unlinkat(shard, base, AT_REMOVEDIR) == 0; /* an empty folder goes, too */
   close(shard);
   return removed;
 }

@@ -277,7 +277,11 @@ static clv_status prune(listing *l, clv_error *error) {
   CLV__TRY(read_amounts(l->cli, &limit_bytes, &age_s, error));
   if (limit_bytes > 0) CLV__TRY(read_entries(l, CLV__CACHE_WHOLE, error));
   for (size_t i = 0; i < l->count; ++i) {
-    if (!l->items[i].is_damaged || !clv__cache_remove_name(l->cache, l->items[i].name)) continue;
+    if (!l->items[i].is_damaged) continue;
+    if (!clv__cache_remove_name(l->cache, l->items[i].name)) {
+      cli_note(l->cli, "%s cannot be removed: remove it yourself", l->items[i].name);
+      continue;
+    }
     ++damaged;
     damaged_bytes += l->items[i].size_bytes;
   }

@@ -79,6 +79,11 @@ static void life(void **state) {
   expect("cache prune", 0, "1 file removed");
   assert_non_null(strstr(out, "(1 damaged); 1 left"));
   expect("cache verify", 0, "1 executable intact, 0 damaged");
+  /* A folder in the place of a file. */
+  assert_int_equal(shell("for f in kept/*/*.clvx; do mkdir $(echo $f | sed 's/......clvx/0badd.clvx/'); break; done"), 0);
+  expect("cache verify", 1, "not a regular file");
+  expect("cache prune", 0, "1 file removed");
+  expect("cache verify", 0, "1 executable intact, 0 damaged");
   expect("cache prune --max-age 1h", 0, "0 files removed");
   assert_int_equal(shell("touch -d '3 hours ago' kept/*/*.clvx"), 0);
   expect("cache prune --max-age 4h --max-size 1M", 0, "0 files removed");
