@@ -52,6 +52,14 @@ static bool is_described(const trial *t, clv_node_id node, uint32_t device) {
   return (npu->operators >> n->op & 1u) != 0 && (n->dtypes & ~npu->dtypes) == 0;
 }
 
+/* Pins a node, once: pins that contradict each other are an error. */
+static void pin(trial *t, const char *node, const char *device) {
+  uint32_t at = 0;
+  while (at < t->options.pin_count && strcmp(t->pins[at].pattern, node) != 0) ++at;
+  t->pins[at] = (clv_assignment){node, device};
+  if (at == t->options.pin_count) ++t->options.pin_count;
+}
+
 static void draw_options(trial *t, uint64_t random) {
   static const char *const splits[] = {"linear", "convex", "fewest"}, *const objectives[] = {"overlap", "throughput"};
   uint32_t device_count = clv_devices_count(t->m.devices), nodes = t->drawn.graph->node_count;
@@ -65,7 +73,7 @@ static void draw_options(trial *t, uint64_t random) {
   for (uint32_t more = test_random(&random) % 3 == 0 ? 1 + (uint32_t)(test_random(&random) % MOST_PINS) : 0; more > 0; --more) {
     uint32_t node = (uint32_t)(test_random(&random) % nodes), device = (uint32_t)(test_random(&random) % device_count);
     if (!is_described(t, node, device) && test_random(&random) % 8 != 0) continue;
-    t->pins[t->options.pin_count++] = (clv_assignment){t->drawn.graph->nodes[node].name, clv_devices_name(t->m.devices, device)};
+    pin(t, t->drawn.graph->nodes[node].name, clv_devices_name(t->m.devices, device));
   }
 }
 

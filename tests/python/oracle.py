@@ -321,7 +321,8 @@ def random_pins(nodes, rng, devices=("npu", "cpu")):
             device = rng.choice(devices)
         # "?", which matches any character, replaces those that have a meaning in a pattern or in the file
         pattern = "".join("?" if c in "*?#=" or c.isspace() else c for c in node["name"])
-        lines.append(f"{pattern}={device}")
+        if pattern.strip("?"):  # '?' alone would contradict the pins of other nodes
+            lines.append(f"{pattern}={device}")
     return lines
 
 
