@@ -197,7 +197,7 @@ static uint32_t check_comparison(machine *m, const clv_plan *plan, const clv_pla
 static void comparisons_keep_limits(void **state) {
   (void)state;
   uint32_t refused = 0, compared = 0;
-  for (uint32_t kibibytes = 16; kibibytes <= 6000; kibibytes = kibibytes * 3 / 2) {
+  for (uint32_t kibibytes = 16; kibibytes <= 6000; kibibytes *= 2) {
     machine m;
     clv_error error = {0};
     open_limited(&m, "npu,cpu", "all", kibibytes);
