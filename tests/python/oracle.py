@@ -311,9 +311,9 @@ def plan_nodes(model_path, *options):
     return json.loads(cleave("plan", model_path, "--json", *options))["nodes"]
 
 
-def random_pins(nodes, rng, devices=("npu", "cpu")):
-    """Returns the lines of a file of pins, PATTERN=DEVICE, which places every node at random. Some placements change the device
-    at nearly every node, others rarely."""
+def random_pins(nodes, rng, devices=("npu", "cpu"), can_run=lambda node, device: True):
+    """Returns the lines of a file of pins, PATTERN=DEVICE, which places the nodes at random. Some placements change the device at
+    nearly every node, others rarely. A node is not pinned if no pattern names it alone, or if can_run(node, device) is false."""
     stay = rng.choice([0.0, 0.5, 0.9])
     device, lines = rng.choice(devices), []
     for node in nodes:
@@ -321,7 +321,7 @@ def random_pins(nodes, rng, devices=("npu", "cpu")):
             device = rng.choice(devices)
         # "?", which matches any character, replaces those that have a meaning in a pattern or in the file
         pattern = "".join("?" if c in "*?#=" or c.isspace() else c for c in node["name"])
-        if pattern.strip("?"):  # '?' alone would contradict the pins of other nodes
+        if pattern.strip("?") and can_run(node, device):  # '?' alone would contradict the pins of other nodes
             lines.append(f"{pattern}={device}")
     return lines
 

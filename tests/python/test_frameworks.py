@@ -145,10 +145,10 @@ def check_random(framework, directory):
     devices = f"{framework.device},npu,cpu"
     nodes = [node for node in oracle.plan_nodes(path, "--devices", devices, "--strategy", "contiguous") if node["cause"] != "const"]
     pins = os.path.join(directory, "framework.pins")
-    lines = oracle.random_pins(nodes, random.Random(directory), (framework.device, "cpu"))
+    lines = oracle.random_pins(nodes, random.Random(directory), (framework.device, "cpu"),
+                               lambda node, device: device in ("cpu", node["device"]))
     with open(pins, "w", encoding="utf-8") as file:
-        for node, line in zip(nodes, lines):
-            file.write(line + "\n" if not line.endswith("=" + framework.device) or node["device"] == framework.device else "")
+        file.writelines(line + "\n" for line in lines)
     for options in ([], ["--pins", pins]):
         reason = compare_run(path, model, inputs, expected, devices, "--strategy", "contiguous", *options)
         if reason and not any(text in reason for text in framework.may_fall_back):

@@ -71,14 +71,11 @@ def partitions(trace, device):
 
 
 def random_placement(model, nodes, number):
-    """Writes a file of pins that places each node at random on one of three devices, but on OpenCL only if it supports the node.
-    Returns (the file, whether OpenCL has any node)."""
+    """Writes a file of pins that places the nodes at random on three devices, but on OpenCL only those that it supports. Returns
+    (the file, whether OpenCL has any node)."""
     chance = random.Random(f"{model.name}/{number}")
     path = os.path.join(model.folder, f"opencl_{number}.pins")
-    lines = oracle.random_pins(nodes, chance, ("npu", "opencl", "cpu"))
-    for index, node in enumerate(nodes):
-        if lines[index].endswith("=opencl") and node["device"] != "opencl":
-            lines[index] = lines[index][: -len("opencl")] + chance.choice(("npu", "cpu"))
+    lines = oracle.random_pins(nodes, chance, ("npu", "opencl", "cpu"), lambda node, device: device != "opencl" or node["device"] == "opencl")
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in lines)
     return path, any(line.endswith("=opencl") for line in lines)
