@@ -15,11 +15,12 @@ typedef struct clv__body_line {
 } clv__body_line;
 
 typedef struct clv__body {
-  const char *function; /* its name in files; unlike `op` it includes `value` */
+  const char *function; /* the name of its ONNX function in files: `op`, followed by `value` if the body is for one value only */
   const char *domain, *op;
-  const char *attribute, *value; /* it defines the nodes whose string attribute has this value; NULL: all nodes */
-  bool is_default;               /* it also defines nodes without the attribute */
-  const char *number;            /* the float attribute that its nodes refer to; NULL: none */
+  /* The body is for nodes whose string attribute `attribute` has the value `value`; NULL: for all nodes of `op`. */
+  const char *attribute, *value;
+  bool is_default;    /* the body is also for nodes without the attribute */
+  const char *number; /* the float attribute of the call that lines refer to as @NAME; NULL: none */
   float number_default;
   const char *inputs, *output;
   const clv__body_line *const *parts; /* lists of lines, each ends with an `op` of NULL; the last part is NULL */

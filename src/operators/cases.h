@@ -8,7 +8,7 @@
  *            ~inf      ordinary numbers, both zeros, both infinities; for integers the whole range
  *            ~nan      as ~inf, and NaN
  *            ~any      as ~nan, and denormals: for operators that only copy elements
- *            ~max      ordinary numbers, both zeros, the largest number and its negative; in sums with them other numbers vanish
+ *            ~max      ordinary numbers, both zeros, the largest number and its negative; added to either, other numbers are lost
  *            ~turn:n   indices: element [i, j, …] is (i + j + … + a random start) mod |n|, so that |n| neighbours differ;
  *                      if n is negative, minus |n|: indices counted from the end
  *   role     =  a constant    ?  an input (the default; needed in front of values)    &  the output of another node
@@ -26,8 +26,8 @@
 #include "operators/families.h"
 
 /* Each list contains alternatives; the first is the default. The first case of a row uses the default of every list. Each further
- * case uses another alternative of one list and the defaults of the other lists. If a list begins with *, all its alternatives
- * are combined with all those cases instead. `ops` is always treated like this. */
+ * case uses another alternative of one list and the defaults of the other lists. A list that begins with * multiplies the cases
+ * instead: every case of the other lists is made once with each of its alternatives. `ops` always multiplies the cases. */
 typedef struct clv__case_row {
   const char *ops;        /* separated by spaces: "Sin Cos"; a case has one of them; with a domain: "ai.cleave.SparseAggregate" */
   const char *opsets;     /* "22 13"; separated by spaces */

@@ -80,7 +80,7 @@ enum {
   CLV__OP_PICKS = 1u << 4,       /* reads only part of input 0, as many bytes as it writes: for example, some rows of a table */
   CLV__OP_KEEPS_ZERO = 1u << 5,  /* writes zeros at positions where its inputs are padded with zeros */
   CLV__OP_ROUNDS = 1u << 6,      /* rounds numbers to integers: a quantised output 0 */
-  CLV__OP_KEEPS_STEPS = 1u << 7  /* if an input element changes by one step, no output element changes by more */
+  CLV__OP_KEEPS_STEPS = 1u << 7  /* if an input element moves by one quantisation step, no output element moves by more */
 };
 
 #define CLV__ANY_COUNT 255
@@ -111,8 +111,9 @@ void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work);
 
 /* ---- Shared by the families (common/infer.c) ---- */
 
-/* Broadcasts the shapes of `count` inputs into `out` by numpy's rules (rank and dims; the dtype is untouched). An unknown dim and
- * a number above 1 give that number; other results of unknown dims are unknown, as are those of two different symbols. */
+/* Broadcasts the shapes of `count` inputs into `out` by numpy's rules (rank and dims; the dtype is untouched). An unknown dim
+ * and a number above 1 give that number. An unknown dim and anything else give an unknown dim, and so do two different
+ * symbols. */
 clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uint32_t count, clv_tensor *out);
 /* Maps an axis in [-rank, rank) to [0, rank). If it is outside, returns an error that names the attribute. */
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);

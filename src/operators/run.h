@@ -49,7 +49,7 @@ typedef struct clv__kernel {
 CLV__TENSOR_FAMILIES(CLV__DECLARE_KERNELS)
 #undef CLV__DECLARE_KERNELS
 
-/* Returns NULL if the operator has no kernel. Any thread may call it. */
+/* Finds the reference kernel of an operator. Returns NULL if it has none. Any thread may call it. */
 const clv__kernel *clv__kernel_find(const char *domain, const char *op);
 
 /* Whether `kernel` can run the call: checks the dtypes, then calls accepts(). Fills `reason` if not. */

@@ -49,7 +49,8 @@ static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const ch
   return CLV_OK;
 }
 
-/* The dims of Q, K and V, merged with each other and with those of the cache. */
+/* The dims of Q, K and V. A dim that one tensor does not state is taken from another that must have the same dim, for example
+ * from the cache. */
 typedef struct shape {
   heads q, k, v;
   int64_t total; /* keys, including those of the cache */
@@ -112,8 +113,8 @@ static clv_status read_shape(clv__infer *infer, shape *s) {
   return CLV_OK;
 }
 
-/* The mask broadcasts to batch, heads, queries and keys. From opset 24 on its last dim may be shorter instead: keys beyond it are
- * ignored, even if that dim is 1. */
+/* The mask broadcasts to batch, heads, queries and keys. From opset 24 on, its last dim is not broadcast but may be smaller
+ * than the number of keys: no query attends to the keys beyond that dim, even if it is 1. */
 static clv_status check_mask(clv__infer *infer, const shape *s) {
   clv_tensor target = clv__tensor_make(CLV_F32, 4, (const int64_t[]){s->q.batch, s->q.count, s->q.length, s->total}, NULL);
   if (!clv__infer_has(infer, MASK) || infer->inputs[MASK].rank == CLV_RANK_UNKNOWN) return CLV_OK;
@@ -168,7 +169,7 @@ static clv_status infer_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The bodies score_mod and prob_mod return the type that they receive, so they need not be inferred. */
+/* The bodies score_mod and prob_mod of FlexAttention return the type that they receive, so they need not be inferred. */
 static clv_status infer_flex(clv__infer *infer) {
   const clv_tensor *in = infer->inputs;
   shape s;

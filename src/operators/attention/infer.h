@@ -11,7 +11,8 @@ void clv__work_rotary(const clv__infer *infer, clv__work *work);
 clv_status clv__infer_linear_attention(clv__infer *infer);
 void clv__work_linear_attention(const clv__infer *infer, clv__work *work);
 
-/* Splits `dim`, the columns of input `input`, among `count` heads. Returns an error if `count` does not divide it. */
+/* Sets *size to the columns per head: `dim`, the number of columns of input `input`, divided by `count` heads. Returns an error
+ * if the division has a remainder. */
 clv_status clv__attention_head_size(clv__infer *infer, uint32_t input, int64_t dim, int64_t count, int64_t *size);
 
 #endif

@@ -85,7 +85,8 @@ clv_status clv__infer_linear_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Each token decays, reads and updates the state of each head of K and V. Then each head of Q reads a state. */
+/* Counts, for each token, the decay, the read and the update of the state of each head of K and V, and one read of a state by
+ * each head of Q. */
 void clv__work_linear_attention(const clv__infer *infer, clv__work *work) {
   linear l;
   clv__infer quiet = *infer;

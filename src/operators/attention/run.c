@@ -1,5 +1,6 @@
-/* Attention, and FlexAttention without bodies. Each query is computed by itself, with all its scores at once. Keys that a query
- * must not attend to are never read for it, so the contents of the unused end of a cache do not matter. */
+/* Attention, and FlexAttention without bodies. Each query is computed by itself, with all its scores at once. The output Y
+ * never depends on keys that the query must not attend to, so the unused end of a cache may contain anything. The scores of
+ * such keys are computed only if the node outputs them. */
 #include "operators/attention/run.h"
 
 #include <math.h>
@@ -16,14 +17,14 @@ typedef struct rows {
 } rows;
 
 typedef struct attention {
-  rows query, key, value, output; /* output.tensor may be NULL */
+  rows query, key, value, output; /* output.tensor is NULL if only the scores or the joined caches are wanted */
   const clv_tensor *mask, *valid, *scores;
   int64_t batches, group, total; /* `group`: heads of Q that share one head of K and V; `total`: number of keys, including past
                                   * ones */
-  int64_t mask_keys;             /* keys beyond it are masked */
-  int64_t left, right;           /* sizes of the window */
+  int64_t mask_keys;             /* keys from this index on are masked */
+  int64_t left, right;           /* number of keys before and after its own position that a query may attend to */
   double scale, cap;
-  int64_t mode;       /* the contents of the output `scores`: raw, capped, masked, or softmax */
+  int64_t mode;       /* the contents of the output `scores`: 0 raw, 1 capped, 2 masked, 3 after the softmax */
   clv_dtype rounding; /* dtype that the softmax is rounded to; NONE: not rounded */
 } attention;
 
@@ -34,7 +35,8 @@ static rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) 
   return r;
 }
 
-/* The start of row `at` of a head, in elements of *tensor. */
+/* Sets *tensor to the tensor that contains row `at` of a head, the past one or the new one, and returns the index of the row's
+ * first element. */
 static int64_t row_of(const rows *r, int64_t batch, int64_t head, int64_t at, const clv_tensor **tensor) {
   if (at < r->past_length) {
     *tensor = r->past;
@@ -143,7 +145,8 @@ static double product_of(const attention *a, int64_t batch, int64_t head, int64_
   return sum * a->scale;
 }
 
-/* Computes one query of one head. `scores` has room for all keys. */
+/* Computes the output row of one query of one head, and its row of the output `scores`. The argument `scores` has room for one
+ * number per key. */
 static void run_query(const attention *a, int64_t batch, int64_t head, int64_t query, double *scores) {
   const int64_t row = (batch * a->query.heads + head) * a->query.length + query, mode = a->scores != NULL ? a->mode : -1;
   const bool whole = mode >= 0 && mode < 3; /* also outputs scores of keys that the query must not attend to */

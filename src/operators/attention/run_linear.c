@@ -38,8 +38,8 @@ static double decay_of(const linear *l, int64_t token, int64_t head, int64_t d) 
   return exp(clv__element_load(l->decay, of_head ? at : at * l->key_size + d));
 }
 
-/* Adds the product of a token's key and value to the state. With beta, (value - state's value for that key) * beta is added
- * instead of the value (the delta rule). */
+/* Decays the state by one token, and then adds the product of the token's key and value to it. With beta, (value - state's
+ * value for that key) * beta takes the place of the value (the delta rule). */
 static void write_token(const linear *l, int64_t token, int64_t head, double *state) {
   const int64_t key = (token * l->kv_heads + head) * l->key_size, value = (token * l->kv_heads + head) * l->value_size;
   const int64_t betas = l->beta != NULL ? l->beta->dims[2] : 0;
@@ -92,7 +92,7 @@ size_t clv__kernel_linear_attention_scratch_bytes(const clv__kernel_call *call) 
   return __builtin_mul_overflow(bytes, sizeof(double), &bytes) || bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes;
 }
 
-/* The dtype of past_state may differ from that of the other inputs. */
+/* Checks the dtype of past_state, which may differ from that of the other inputs. */
 bool clv__kernel_linear_attention_accepts(const clv__kernel_call *call, char reason[160]) {
   const clv_tensor *past = clv__call_input(call, 3);
   if (past == NULL || ((CLV__DTYPES_FLOAT & ~CLV__DTYPE_BIT(CLV_F64)) >> past->dtype & 1u) != 0) return true;

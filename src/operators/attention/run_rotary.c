@@ -5,7 +5,7 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* A negative position counts from the end. */
+/* Checks that each position has a row in cos_cache and sin_cache. A negative position counts from the last row backwards. */
 static clv_status check_positions(const clv__kernel_call *call, const clv_tensor *positions, int64_t tokens, int64_t length) {
   const int64_t rows = call->inputs[1].dims[0];
   for (int64_t t = 0; positions != NULL && t < tokens; ++t) {

@@ -1,7 +1,8 @@
 /* Test cases of element-wise operators of several operands, which broadcast. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Broadcasting in every direction, constants on either side, empty tensors, scalars, and rows long enough for vector loops. */
+/* Operands of operators with two operands: broadcasting in every direction, constants on either side, empty tensors, scalars,
+ * and rows long enough for vector loops. */
 #define PAIRS(a, b)                                                                                                            \
   "a[3,5,7,11]" a " b[3,5,7,11]" b " | a[3,5,7,11]" a " b[7,11]" b " | a[5,7]" a " b[3,5,7]" b " | a[4,1,6]" a " b[3,1]" b     \
   " | a" a " b[3,5]" b " | a[3,5]" a " b" b " | a" a " b" b " | a[1]" a " b[1,1,1]" b " | a[0,3]" a " b[3]" b " | a[2,0]" a    \

@@ -19,7 +19,8 @@ static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dty
   return CLV_OK;
 }
 
-/* If `dtype` is NONE, the output has the inputs' dtype. */
+/* Infers an output of dtype `dtype`, or of the inputs' dtype if `dtype` is NONE, with the shape to which the inputs
+ * broadcast. */
 static clv_status infer_broadcast(clv__infer *infer, clv_dtype dtype) {
   clv_dtype common;
   clv_tensor out = {.rank = CLV_RANK_UNKNOWN};
@@ -158,14 +159,14 @@ static void work_pow(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 20.0 * (double)count;
 }
 
-/* One operation per output element and input, not counting the first input. */
+/* Counts one operation per output element and input, without the first input. */
 static void work_variadic(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count))
     work->flops = (double)count * (double)(infer->input_count > 1 ? infer->input_count - 1 : 1);
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* An integer divisor must not be padded, because some devices stop on a division by zero. */
 static bool independent_divide(clv__padding *padding) {

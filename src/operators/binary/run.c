@@ -31,7 +31,7 @@ typedef uint64_t unsigned_fn(uint64_t a, uint64_t b);
   SIGNED(name##_signed, expression) \
   UNSIGNED(name##_unsigned, expression)
 
-/* Signed integers wrap like unsigned ones. */
+/* Computes with unsigned integers, so that signed ones wrap. */
 #define WRAPPED(expression) (int64_t)((uint64_t)a expression(uint64_t) b)
 REAL(add_real, a + b)
 SIGNED(add_signed, WRAPPED(+))
@@ -43,12 +43,12 @@ REAL(mul_real, a *b)
 SIGNED(mul_signed, WRAPPED(*))
 UNSIGNED(mul_unsigned, a *b)
 
-/* Integer division by zero gives 0. The one quotient that overflows wraps. */
+/* Integer division by zero gives 0. The one quotient that overflows, the lowest number divided by -1, wraps. */
 REAL(div_real, a / b)
 SIGNED(div_signed, b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b)
 UNSIGNED(div_unsigned, b == 0 ? 0 : a / b)
 
-/* Mod has the sign of the divisor; with fmod, of the dividend. */
+/* The result of Mod has the sign of the divisor; with attribute fmod=1, that of the dividend. */
 REAL(fmod_real, fmod(a, b))
 SIGNED(fmod_signed, b == 0 || b == -1 ? 0 : a % b)
 UNSIGNED(mod_unsigned, b == 0 ? 0 : a % b)

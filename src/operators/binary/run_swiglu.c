@@ -1,4 +1,4 @@
-/* SwiGLU: a times the sigmoid of alpha a, times b. A and B do not broadcast. */
+/* SwiGLU: a * sigmoid(alpha * a) * b. A and B have the same shape: they do not broadcast. */
 #include "operators/binary/run.h"
 
 #include <math.h>

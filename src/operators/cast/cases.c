@@ -9,8 +9,8 @@
 #define TO_PACKED "to=$u4 | to=$i4 | to=$u2 | to=$i2"
 #define TO_INTEGERS TO_SIGNED " | to=$u8 | to=$u16 | to=$u32 | to=$u64"
 
-/* No float is outside the range of the integer dtype that it is cast to, because the specification leaves the result undefined.
- */
+/* In the rows below, no float is outside the range of the integer dtype that it is cast to, because the specification leaves
+ * the result undefined. */
 
 const clv__case_row clv__cases_cast[] = {
     {"Cast", "21", "*" CASE_ANY, "x[3,5,7,11]~0:120", "*" TO_FLOATS " | " TO_INTEGERS " | to=$bool", NULL},

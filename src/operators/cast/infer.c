@@ -20,7 +20,8 @@ static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
   return CLV_OK;
 }
 
-/* An unsupported dtype stays unknown. Running the node reports the error. */
+/* If the attribute `to` is not the number of a supported dtype, the output's dtype stays unknown, and running the node reports
+ * the error. */
 static clv_status infer_cast(clv__infer *infer) {
   int64_t to = clv__attribute_int(infer->attributes, "to", 0);
   if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute 'to' is missing");

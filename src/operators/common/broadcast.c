@@ -20,7 +20,7 @@ static void broadcast_strides(const clv_tensor *out, const clv_tensor *input, in
 void clv__walk_plan(clv__walk *plan, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count) {
   int64_t strides[CLV__ROW_INPUTS][CLV_MAX_RANK], merged_dims[CLV_MAX_RANK], merged[CLV__ROW_INPUTS][CLV_MAX_RANK];
   for (uint32_t k = 0; k < input_count; ++k) broadcast_strides(out, inputs[k], strides[k]);
-  int32_t count = 0; /* merged axes, the innermost first */
+  int32_t count = 0; /* number of merged axes; the arrays list the innermost one first */
   for (int32_t axis = out->rank - 1; axis >= 0; --axis) {
     if (out->dims[axis] == 1) continue;
     bool merges = count > 0;

@@ -17,7 +17,7 @@ static int64_t combine_numbers(clv__arithmetic what, int64_t a, int64_t b) {
       overflow = __builtin_mul_overflow(a, b, &value);
       break;
     case CLV__DIV:
-      return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* cannot overflow: INT64_MIN is not a number here */
+      return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* cannot overflow: INT64_MIN is not a number here, but means "unknown" */
     case CLV__MOD:
       if (b == 0) return CLV__ELEMENT_UNKNOWN;
       value = a % b;

@@ -6,7 +6,8 @@
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
 
-/* Labels: 52 letters in the order of the implicit output, then the axes of an ellipsis, which are aligned at the end. */
+/* A label is the number of a letter, 0 to 51 in ASCII order, or of an axis of the ellipsis. The last axis of every ellipsis has
+ * the last label, so ellipses of different ranks are aligned at their ends. */
 #define CLV__EINSUM_LETTERS 52
 #define CLV__EINSUM_LABELS (CLV__EINSUM_LETTERS + CLV_MAX_RANK)
 
@@ -17,12 +18,13 @@ typedef struct clv__einsum_term {
   int32_t ellipsis_at; /* number of letters before the ellipsis */
 } clv__einsum_term;
 
-/* The term of input `index`. */
+/* Reads the term of input `index` from the equation. */
 clv_status clv__einsum_read_input(clv__attributes attributes, uint32_t index, clv__einsum_term *term, clv_error *error);
-/* The output's term. If the equation has none, it is the ellipsis followed by the letters that occur once, in ASCII order. Checks
- * the number of terms. */
+/* Reads the output's term. If the equation has no arrow, this term is the ellipsis followed by the letters that occur once, in
+ * ASCII order. Checks the number of terms. */
 clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_count, clv__einsum_term *term, clv_error *error);
-/* The labels of a term's axes, if an ellipsis has `ellipsis_rank` axes. There are term->count + ellipsis_rank labels. */
+/* Writes the labels of a term's axes, given that an ellipsis has `ellipsis_rank` axes. There are term->count + ellipsis_rank
+ * labels. */
 void clv__einsum_labels(const clv__einsum_term *term, int32_t ellipsis_rank, int8_t labels[CLV__EINSUM_LABELS]);
 
 #endif

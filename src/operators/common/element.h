@@ -57,8 +57,8 @@ static inline void clv__index_next(int32_t rank, const int64_t *dims, int64_t *a
   }
 }
 
-/* The element of `tensor` at coordinates of the `rank` axes that it broadcasts to. Axes are aligned at the end; those of size 1
- * stay at 0. */
+/* Returns the index of the element of `tensor` at coordinates `at` of the `rank` axes to which the tensor broadcasts. Axes are
+ * aligned at the end. Along an axis of size 1, the coordinate is ignored. */
 static inline int64_t clv__index_broadcast(const clv_tensor *tensor, int32_t rank, const int64_t *at) {
   int64_t index = 0;
   for (int32_t i = 0; i < tensor->rank; ++i) {

@@ -33,19 +33,20 @@ bool clv__padding_ask(clv__padding *padding);
 
 /* Formats `reason` and returns false. */
 bool clv__padding_no(clv__padding *padding, const char *format, ...) CLV_PRINTF(2, 3);
-/* False, with the reason, if one of the axes `axes` of input `input` is padded. For axes along which the operator combines
- * elements. */
+/* False, with the reason, if one of the axes `axes` of input `input` is padded. Rules use it for axes along which the operator
+ * combines elements. */
 bool clv__padding_avoids(clv__padding *padding, uint32_t input, uint32_t axes);
 /* False if any axis of the inputs from `first` on is padded. */
 bool clv__padding_whole_from(clv__padding *padding, uint32_t first);
-/* Resolves an axis counted from either end of a tensor of `rank`. False if it is outside. */
+/* Sets *axis to the axis `given` of a tensor of `rank`, which may be counted from either end. Returns false, with the reason,
+ * if there is no such axis. */
 bool clv__padding_axis(clv__padding *padding, int64_t given, int32_t rank, int32_t *axis);
-/* Resolves the attribute `axis`, which defaults to `fallback`. False if it is outside. */
+/* Like clv__padding_axis(), for the axis in the attribute `axis`, which defaults to `fallback`. */
 bool clv__padding_attribute_axis(clv__padding *padding, int64_t fallback, int32_t rank, int32_t *axis);
 /* A short list of integers: from the attribute, if `name` is not NULL and the node has it, otherwise from an input. *given is
  * false if there is neither. Returns false, with the reason, if the list is known only at run time. */
 bool clv__padding_list(clv__padding *padding, const char *name, uint32_t input, bool *given, clv__content *list);
-/* Marks all outputs as padded like input 0. */
+/* Marks all outputs as padded like input 0, and returns true. */
 bool clv__padding_pass(clv__padding *padding);
 
 static inline uint32_t clv__axis_bit(int32_t axis) {
@@ -58,14 +59,15 @@ static inline uint32_t clv__axes_between(int32_t from, int32_t to) {
 
 /* ---- Rules of several families: false, with the reason, where the node is not independent ---- */
 
-/* For element-wise operators, whose inputs broadcast to output 0 by numpy's rules. */
+/* The rule of element-wise operators, whose inputs broadcast to output 0 by numpy's rules. */
 bool clv__independent_elementwise(clv__padding *padding);
-/* For operators whose output elements depend only on the element of input 0 at the same position. The other inputs must not be
- * padded. */
+/* The rule of operators whose output elements depend only on the element of input 0 at the same position. The other inputs must
+ * not be padded. */
 bool clv__independent_first(clv__padding *padding);
-/* For operators that compute each image of the batch (axis 0) separately. */
+/* The rule of operators that compute each image of the batch (axis 0) separately. */
 bool clv__independent_batch(clv__padding *padding);
-/* For operators that compute each line along attribute `axis` (by default -1) separately. That axis must not be padded. */
+/* The rule of operators that compute each line along attribute `axis` (by default -1) separately. That axis must not be
+ * padded. */
 bool clv__independent_lines(clv__padding *padding);
 
 #endif

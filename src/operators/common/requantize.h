@@ -1,5 +1,5 @@
-/* Shared by products and convolutions of 8-bit integers. Sums are kept modulo 2^32 as unsigned numbers: an i32 that overflows
- * wraps, as on every device that has i32. */
+/* Zero points, and the rounding of i32 sums to 8 bits, for products and convolutions of 8-bit integers. Sums are kept modulo
+ * 2^32 as unsigned numbers: an i32 that overflows wraps, as on every device that has i32. */
 #ifndef CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 #define CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 
@@ -30,8 +30,8 @@ static inline void clv__requantize_element(const clv_tensor *y, int64_t index, i
   clv__element_store(y, index, (value == value ? (double)rintf(value) : 0) + (double)zero);
 }
 
-/* For elements [first, first + count): y = saturate(round(sum * factor) + zero), halves to even, with factors[i *
- * factor_step]. */
+/* Requantizes elements [first, first + count): y = saturate(round(sum * factor) + zero), halves to even. The sum and the factor
+ * of element first + i are sums[i] and factors[i * factor_step]. */
 static inline void clv__requantize(clv_dtype dtype, void *data, int64_t first, int64_t count, const uint32_t *sums,
                                    const float *factors, int64_t factor_step, int32_t zero) {
   const float round = 0x1.8p23f; /* adding and then subtracting it rounds a number below 2^22 to a whole number */

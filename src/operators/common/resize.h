@@ -18,8 +18,8 @@ clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__
 /* Sets *scales and *sizes to the indices of these inputs, which depend on the opset (UINT32_MAX: the opset has no such input). */
 void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_t *sizes);
 
-/* The scale that all axes share under keep_aspect_ratio_policy. False for `stretch`. `dims` is the input's shape; all dims are
- * known. */
+/* Sets *scale to the scale that all axes share under keep_aspect_ratio_policy. Returns false for the policy `stretch`, under
+ * which they share none. `dims` is the input's shape; all dims are known. */
 bool clv__resize_shared_scale(clv__attributes attributes, const clv__resize_axes *axes, const int64_t *sizes, const int64_t *dims,
                               double *scale);
 
@@ -40,8 +40,8 @@ typedef enum clv__resize_transform {
 typedef struct clv__resize_axis {
   int64_t input, output;
   double scale;
-  double width;      /* of the output; a fraction if it comes from a scale */
-  double start, end; /* of the region of interest */
+  double width;      /* size of the output along this axis; may be a fraction if it follows from a scale */
+  double start, end; /* of the region of interest, as fractions of the input's size */
   int64_t taps;      /* number of input positions that an output position reads */
   bool identity;     /* the axis is copied unchanged */
 } clv__resize_axis;
@@ -71,8 +71,9 @@ typedef struct clv__resize_node {
  * axis without elements. */
 clv_status clv__resize_read(const clv__resize_node *node, clv__resize *resize, clv_error *error);
 
-/* The positions that output position `output` of an axis reads, and their weights (not written for nearest): `taps` of each. The
- * first position is -1 if it lies outside the region; the output then takes the extrapolation value. */
+/* Fills `positions` and `weights` with the axis->taps input positions that output position `output` of an axis reads, and their
+ * weights. Mode nearest leaves `weights` unwritten. The first position is -1 if it lies outside the region; the output then
+ * takes the extrapolation value. */
 void clv__resize_taps(const clv__resize *resize, const clv__resize_axis *axis, int64_t output, int64_t *positions,
                       double *weights);
 

@@ -33,7 +33,7 @@ static inline bool clv__tensor_is_empty(const clv_tensor *tensor) {
   return clv__dims_count(tensor, 0, tensor->rank) == 0;
 }
 
-/* Exact for every f16. Branch-free, so that loops over it vectorise. */
+/* Converts an f16 exactly, without branches, so that loops over it vectorise. */
 static inline float clv__f16_widen(uint16_t bits) {
   uint32_t magnitude = (uint32_t)(bits & 0x7fffu) << 13;
   float value;
@@ -47,7 +47,7 @@ static inline float clv__f16_widen(uint16_t bits) {
   return value;
 }
 
-/* The reverse, rounded to nearest even; the same bits as clv__f32_to_f16(), without branches. */
+/* Converts to f16, rounded to nearest even. Gives the same bits as clv__f32_to_f16(), but without branches. */
 static inline uint16_t clv__f16_narrow(float value) {
   uint32_t wide, bits;
   memcpy(&wide, &value, sizeof wide);

@@ -18,7 +18,9 @@ typedef struct clv__window {
   int64_t kernel[CLV__MAX_SPATIAL]; /* may be unknown (negative) if it comes from a weight of unknown shape */
   int64_t stride[CLV__MAX_SPATIAL];
   int64_t dilation[CLV__MAX_SPATIAL];
-  int64_t pad_begin[CLV__MAX_SPATIAL]; /* if they follow from auto_pad or output_shape, set when the window is resolved */
+  /* From the attribute pads. If auto_pad or output_shape determines the pads, they are valid only after clv__window_resolve() or
+   * clv__window_resolve_transposed(). */
+  int64_t pad_begin[CLV__MAX_SPATIAL];
   int64_t pad_end[CLV__MAX_SPATIAL];
   int64_t input[CLV__MAX_SPATIAL];
   int64_t output[CLV__MAX_SPATIAL];
@@ -29,8 +31,8 @@ typedef struct clv__window {
 clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const int64_t *kernel, clv__window *window,
                             clv_error *error);
 
-/* Computes the pads and output sizes of a convolution or pool over `input` spatial dims. Unknown dims give unknown outputs. If
- * the size provably does not change, a symbol stays the same symbol. */
+/* Computes the pads and output sizes of a convolution or pool for the spatial dims `input` of the input. Unknown dims give
+ * unknown outputs. If the size provably does not change, a symbol stays the same symbol. */
 clv_status clv__window_resolve(clv__window *window, const int64_t *input, clv_error *error);
 
 /* Computes the pads and output sizes of a ConvTranspose, from its attributes output_padding and output_shape as well. A pad may

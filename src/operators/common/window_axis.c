@@ -23,7 +23,7 @@ clv__window_axis clv__window_axis_forward(const clv__window *w, int32_t i) {
                             .kernel = w->kernel[i]};
 }
 
-/* In this phase, tap k reads input positions only if phase + pad - k * dilation is a multiple of the stride. */
+/* In phase `phase`, tap k reads input positions only if phase + pad - k * dilation is a multiple of the stride. */
 clv__window_axis clv__window_axis_phase(const clv__window *w, int32_t i, int64_t phase) {
   const int64_t stride = w->stride[i], dilation = w->dilation[i], base = phase + w->pad_begin[i];
   clv__window_axis a = {.count = w->output[i] > phase ? (w->output[i] - phase + stride - 1) / stride : 0,

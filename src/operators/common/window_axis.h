@@ -20,10 +20,10 @@ typedef struct clv__window_axis {
   ((clv__window_axis){        \
       .count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1})
 
-/* Axis `i` of a resolved window. */
+/* Describes axis `i` of a resolved window, for a convolution that is not transposed. */
 clv__window_axis clv__window_axis_forward(const clv__window *window, int32_t i);
-/* Output positions `phase`, `phase` + stride, … of axis `i` of a transposed convolution. If there are no taps, the output is the
- * bias alone. */
+/* Describes output positions `phase`, `phase` + stride, … of axis `i` of a transposed convolution. If there are no taps, the
+ * output is the bias alone. */
 clv__window_axis clv__window_axis_phase(const clv__window *window, int32_t i, int64_t phase);
 
 #endif

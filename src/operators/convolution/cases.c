@@ -4,7 +4,7 @@
 #define PLAIN "x[1,3,9,8] w[4,3,3,3]= b[4]="
 
 const clv__case_row clv__cases_convolution[] = {
-    /* Operands. */
+    /* Rows that vary the operands. */
     {"Conv", "22 11 1", CASE_FLOATS,
      PLAIN
      " | x[1,3,9,8] w[4,3,3,3]= | x[1,3,9,8] w[4,3,3,3] b[4] | x[1,3,9,8] w[4,3,3,3]= b[4] | x[2,5,7,7] w[7,5,1,1]= b[7]="
@@ -13,12 +13,12 @@ const clv__case_row clv__cases_convolution[] = {
      " | x[0,3,9,8] w[4,3,3,3]= b[4]= | x[1,3,9,8]& w[4,3,3,3]& | x[1,16,20,20] w[16,16,5,5]= | x[2,3,32,32] w[16,3,7,7]= b[16]="
      " | x[1,3,9,8]= w[4,3,3,3] b[4]=",
      NULL, NULL},
-    /* With one and with three spatial axes. */
+    /* Rows with one and with three spatial axes. */
     {"Conv", "22 11", CASE_FLOATS, "x[2,3,17] w[4,3,3]= b[4]= | x[1,8,100] w[9,8,5]= | x[1,1,5] w[1,1,5]",
      " | strides=[2] | pads=[1,1] | pads=[2,0] | dilations=[2] | kernel_shape=[3] pads=[1,1] strides=[3]", NULL},
     {"Conv", "22 11", "f32 f16 f64", "x[1,2,5,6,7] w[3,2,3,3,3]= b[3]= | x[2,4,4,4,9] w[5,4,2,3,1]=",
      " | strides=[1,2,2] | pads=[1,1,1,1,1,1] | pads=[0,1,2,1,0,1] | dilations=[1,1,2]", NULL},
-    /* Attributes. */
+    /* Rows that vary the attributes. */
     {"Conv", "22 11 1", CASE_FLOATS, PLAIN " | x[2,3,17,19] w[8,3,3,3]= | x[1,16,12,12] w[24,16,3,3]= b[24]=",
      "pads=[1,1,1,1] | strides=[2,2] | strides=[1,2] | strides=[3,2] pads=[1,1,1,1] | pads=[0,1,2,0] | pads=[2,2,2,2] | "
      "dilations=[2,2]"

@@ -48,8 +48,8 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
   return CLV_OK;
 }
 
-/* The input position that output position `o` reads with tap `k`. False if there is none, because the position is in the padding
- * or, if transposed, between two strides. */
+/* Sets *i to the input position that output position `o` reads with tap `k`. Returns false if there is none, because the
+ * position is in the padding or, if transposed, between two strides. */
 static bool input_of(const conv *c, int axis, int64_t o, int64_t k, int64_t *i) {
   const clv__conv_axis *a = &c->axes[axis];
   if (!c->transposed) {

@@ -1,4 +1,5 @@
-/* Kernels of convolutions. They have one to three spatial axes and are treated as three: missing leading axes have size 1. */
+/* Kernels of convolutions with one to three spatial axes. All are treated as if they had three: missing leading axes have size
+ * 1. */
 #ifndef CLEAVE_OPERATORS_CONVOLUTION_RUN_H
 #define CLEAVE_OPERATORS_CONVOLUTION_RUN_H
 
@@ -11,7 +12,7 @@ typedef struct clv__conv_axis {
   int64_t input, output, kernel, stride, dilation, pad;
 } clv__conv_axis;
 
-/* The axes of a resolved window. */
+/* Sets `axes` to the axes of a resolved window. */
 void clv__conv_axes(const clv__window *window, clv__conv_axis axes[CLV__CONV_AXES]);
 
 bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]);

@@ -84,7 +84,7 @@ static void einsum_work(const clv__infer *infer, clv__work *work) {
   work->flops = product * (infer->input_count > 1 ? 2 * (double)(infer->input_count - 1) : 1);
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* A padded label must be in the output, and padded everywhere it occurs. */
 static bool independent_einsum(clv__padding *padding) {

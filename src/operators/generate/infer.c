@@ -187,7 +187,7 @@ static clv_status infer_one_hot(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 static bool independent_one_hot(clv__padding *padding) {
   int32_t axis, rank = padding->node->inputs[0].rank;

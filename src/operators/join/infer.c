@@ -90,7 +90,8 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
   }
   for (size_t i = 0; i < listed && i < infer->output_count; ++i) {
     int64_t element = ints != NULL ? ints[i] : from_data ? clv__tensor_get_int(input, i) : content.elements[i];
-    /* Only an element of a clv__content may be a symbol. Otherwise it is a plain number, and a negative one is an error. */
+    /* Only an element of a clv__content may be a symbol. An element from another source is a plain number, and must not be
+     * negative. */
     bool is_dim = ints == NULL && !from_data;
     sizes[i] = is_dim ? clv__dim_from_element(element) : element < 0 ? INT64_MIN : element;
   }

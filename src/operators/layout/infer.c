@@ -80,7 +80,7 @@ static clv_status infer_space_to_depth(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 static bool independent_transpose(clv__padding *padding) {
   size_t count;

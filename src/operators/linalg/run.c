@@ -1,5 +1,5 @@
-/* Det: the product of each matrix's pivots, with the sign of the row exchanges. They come from Gaussian elimination in f64 with
- * partial pivoting: the pivot is the element of the column with the largest absolute value. */
+/* Det: the product of each matrix's pivots, with the sign of the row exchanges. The pivots come from Gaussian elimination in
+ * f64 with partial pivoting: the pivot is the element of the column with the largest absolute value. */
 #include <math.h>
 
 #include "base/memory.h"

@@ -52,7 +52,7 @@ static void work_likelihood(const clv__infer *infer, clv__work *work) {
   work->flops = 3 * clv__known_count(&infer->inputs[1]);
 }
 
-/* 15 FLOPs per score, mostly for an exponential. */
+/* Counts 15 FLOPs per score, mostly for an exponential. */
 static void work_entropy(const clv__infer *infer, clv__work *work) {
   work->flops = 15 * clv__known_count(&infer->inputs[0]);
 }

@@ -95,7 +95,7 @@ static void write_logarithms(const loss *l, int64_t first, int64_t width, const 
   }
 }
 
-/* Computes targets [d, d + width) of batch n. */
+/* Computes the losses and weights of targets [d, d + width) of batch n, and writes their log_prob if it is wanted. */
 static void run_block(const loss *l, int64_t n, int64_t d, int64_t width) {
   double shift[BLOCK] = {0};
   const int64_t first = n * l->classes * l->inner + d;

@@ -66,7 +66,7 @@ static clv_status integer_infer(clv__infer *infer) {
   return clv__quantized_infer(infer, at, matmul_infer);
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 static bool independent_matmul(clv__padding *padding) {
   const clv__infer *node = padding->node;

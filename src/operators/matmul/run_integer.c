@@ -5,8 +5,8 @@
 #include "operators/common/requantize.h"
 #include "operators/run.h"
 
-/* Zero points or scales of a tensor's lines (rows or columns). For line i of matrix m, it is element m * matrix_step + i *
- * line_step. */
+/* Zero points or scales of a tensor's lines (rows or columns). The zero point or scale of line i of matrix m is element m *
+ * matrix_step + i * line_step. */
 typedef struct lines {
   const clv_tensor *tensor; /* NULL: none */
   int64_t matrix_step, line_step;

@@ -95,7 +95,7 @@ static clv_status lrn_infer(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* Estimate the FLOPs: a fixed number per element for each kind of normalization. */
+/* These functions estimate the FLOPs: a fixed number per element for each kind of normalization. */
 static void batch_work(const clv__infer *infer, clv__work *work) {
   work->flops = 2 * clv__known_count(&infer->outputs[0]);
 }
@@ -109,7 +109,7 @@ static void lrn_work(const clv__infer *infer, clv__work *work) {
   work->flops = (2 * (double)clv__attribute_int(infer->attributes, "size", 1) + 8) * clv__known_count(&infer->outputs[0]);
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 static bool independent_batch_norm(clv__padding *padding) {
   const clv__infer *node = padding->node;

@@ -30,8 +30,8 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
 
 /* ---- Col2Im ---- */
 
-/* Checks the input, [batch, channels * block elements, blocks], against the block's size `sizes`, which is known. Sets *channels.
- */
+/* Checks the input, [batch, channels * block elements, blocks], against the block's size `sizes`, which is known. Sets
+ * *channels to the number of channels. */
 static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_t *image, const int64_t *sizes,
                                 int64_t *channels) {
   const clv_tensor *x = &infer->inputs[0];

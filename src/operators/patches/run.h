@@ -15,7 +15,8 @@ clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, cons
 /* MaxUnpool: sets `dims` to the shape that the indices refer to, for the input `x`. Unknown dims stay unknown. */
 clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x, int64_t *dims, clv_error *error);
 
-/* CenterCropPad: reads the `count` axes, in [0, rank), that input `shape` refers to. Returns an error if an axis is repeated. */
+/* CenterCropPad: sets `axes` and *count to the axes, in [0, rank), whose new sizes input `shape` lists. Returns an error if an
+ * axis is repeated. */
 clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *axes, int32_t *count, clv_error *error);
 
 #endif

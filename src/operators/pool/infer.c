@@ -42,7 +42,7 @@ static void global_work(const clv__infer *infer, clv__work *work) {
   work->flops = clv__known_count(&infer->inputs[0]);
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* Each channel of each image is independent. MaxPool's second output contains indices into the whole flattened input. If it is
  * used, only the batch axis may be padded. */

@@ -15,7 +15,7 @@ typedef struct axis {
 
 typedef struct pool {
   const clv_tensor *x, *y, *indices; /* an output that is not wanted is NULL */
-  axis axes[AXES];                   /* if the input has fewer, the leading axes have size 1 */
+  axis axes[AXES];                   /* if the input has fewer than AXES spatial axes, the leading ones here have size 1 */
   bool column_major, counts_padding;
   double p;
 } pool;
@@ -58,7 +58,8 @@ static int64_t taps_counted(const axis *a, int64_t o, bool counts_padding) {
   return count;
 }
 
-/* Calls `see` for every input element that a window covers, in row-major order. The plane begins at element `first`. */
+/* window_walk() calls a function of this type for every input element that the window at output position `o` covers, in
+ * row-major order. The plane of the input begins at element `first`. */
 typedef void see_fn(void *cookie, const pool *c, double value, const int64_t at[AXES]);
 
 static void window_walk(const pool *c, int64_t first, const int64_t o[AXES], see_fn *see, void *cookie) {

@@ -68,7 +68,7 @@ static void work_linear(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->inputs[0], &count)) work->flops = 3.0 * (double)count;
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* Independent if there is one scale for the whole tensor, or one per index of an axis that is not padded. */
 static bool independent_quantize(clv__padding *padding) {

@@ -152,7 +152,7 @@ static double gate(const sequence *s, int which, double value) {
   return apply(s, which, value > most ? most : value < -most ? -most : value);
 }
 
-/* The product of row `row` of W (all gates) and the input at time t. */
+/* The product of the input at time t and row `row` of W. Rows are counted over all gates. */
 static double of_input(const sequence *s, int64_t row, int64_t t) {
   const recurrence *p = s->p;
   const int64_t x = (p->batch_first ? s->batch * p->steps + t : t * p->batch + s->batch) * p->inputs;
@@ -162,7 +162,7 @@ static double of_input(const sequence *s, int64_t row, int64_t t) {
   return sum;
 }
 
-/* The product of row `row` of R and a state. */
+/* The product of a state and row `row` of R. Rows are counted over all gates. */
 static double of_state(const sequence *s, int64_t row, const double *state) {
   const recurrence *p = s->p;
   const int64_t r = (s->direction * p->gates * p->hidden + row) * p->hidden;
@@ -177,7 +177,8 @@ static double bias_of(const sequence *s, int64_t row, int which) {
   return p->bias != NULL ? clv__element_load(p->bias, ((s->direction * 2 + which) * p->gates * p->hidden) + row) : 0;
 }
 
-/* The peephole of the input (0), output (1) or forget gate (2). */
+/* The peephole weight of unit `unit` for the input gate (`which` 0), output gate (1) or forget gate (2); 0 if the node has
+ * none. */
 static double peephole_of(const sequence *s, int which, int64_t unit) {
   const recurrence *p = s->p;
   return p->peephole != NULL ? clv__element_load(p->peephole, (s->direction * 3 + which) * p->hidden + unit) : 0;

@@ -125,7 +125,7 @@ static void work_exponential(const clv__infer *infer, clv__work *work) {
   work_times(infer, work, 14);
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* Converts a list of axes, which may be negative, to a bit mask. An empty list means all axes, or no axis if `noop`. */
 static bool padded_axes(clv__padding *padding, bool given, const clv__content *list, bool noop, int32_t rank, uint32_t *axes) {

@@ -69,7 +69,8 @@ clv_status clv__kernel_arg(const clv__kernel_call *call) {
 
 /* ---- CumSum, CumProd ---- */
 
-/* Sums start from -0, so that the sum of elements that are all -0 is -0. With `exclusive`, the first element of a sum is 0. */
+/* Sums start from -0, so that the sum of elements that are all -0 is -0. With `exclusive`, the first result of a sum is 0, not
+ * -0. */
 static void run_reals(const clv_tensor *x, const clv_tensor *y, int64_t first, int64_t length, int64_t step, bool product,
                       bool exclusive) {
   double total = product ? 1 : -0.0;

@@ -63,8 +63,8 @@ static bool sample_make(const regions *r, const span *s, int64_t bin, double ind
   return true;
 }
 
-/* Returns the number of a bin's samples that may be inside the map, starting at *first. The size of the map limits it, however
- * large the region is. */
+/* Returns the number of a bin's samples that may be inside the map, starting at *first. The size of the map limits this number,
+ * however large the region is. */
 static int64_t samples_inside(const span *s, int64_t bin, int64_t size, double *first) {
   const double step = s->bin / s->samples, base = s->start + (double)bin * s->bin;
   *first = 0;

@@ -227,7 +227,7 @@ static void work_affine_grid(const clv__infer *infer, clv__work *work) {
   work->flops = clv__known_count(&infer->outputs[0]) * 2 * infer->outputs[0].rank;
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* Axis 0 may be padded if inference gives the output's axis 0 the size of the input's: if the scale of axis 0 is 1, or if the
  * attribute axes omits axis 0. It may not be padded if input sizes contains a size of axis 0. */

@@ -29,7 +29,7 @@ size_t clv__fourier_work_count(int64_t length);
 /* Fills `tables` and points `fourier` to them. */
 void clv__fourier_init(clv__fourier *fourier, int64_t length, clv__complex *tables);
 
-/* Transforms `length` elements in place. The inverse is divided by the length. */
+/* Transforms `length` elements in place. The inverse transform also divides them by the length. */
 void clv__fourier_run(const clv__fourier *fourier, clv__complex *data, bool inverse, clv__complex *work);
 
 #endif

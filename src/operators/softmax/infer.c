@@ -15,13 +15,13 @@ static clv_status infer_softmax(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* 15 FLOPs per element: an exponential, a sum and a division. */
+/* Counts 15 FLOPs per element: an exponential, a sum and a division. */
 static void work_softmax(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 15.0 * (double)count;
 }
 
-/* ---- Independence ---- */
+/* ---- Independence along padded axes (common/padding.h) ---- */
 
 /* Before opset 13 all axes from the given one on form one line. */
 static bool independent_softmax(clv__padding *padding) {

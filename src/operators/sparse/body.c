@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* `kept`: the sources without padding. `target`: the row of each edge. It is the number of rows that end at or before the edge,
- * a running sum over the number of rows that end at each edge. */
+/* Lines that compute `kept`, the sources without padding, and `target`, the row of each edge. An edge's row is the number of
+ * rows that end at or before the edge: a running sum over the number of rows that end at each edge. */
 static const clv__body_line edges[] = {
     {"Constant", "", "zero", "value_ints=[0]"},
     {"Constant", "", "one", "value_ints=[1]"},
@@ -26,14 +26,14 @@ static const clv__body_line edges[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* `term`: a row of the data for each edge. */
+/* Lines that compute `term`: a row of the data for each edge. */
 static const clv__body_line terms[] = {
     {"Gather", "data kept", "gathered", "axis=0"},
     {"Cast", "gathered", "term", "to=1"},
     {NULL, NULL, NULL, NULL},
 };
 
-/* `index` and `shape`: where ScatterElements puts the terms, and the shape of its result. */
+/* Lines that compute `index`, where ScatterElements puts the terms, and `shape`, the shape of its result. */
 static const clv__body_line places[] = {
     {"Shape", "term", "term_shape", NULL},
     {"Shape", "term", "columns", "start=1"},
@@ -48,7 +48,7 @@ static const clv__body_line sum[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* `length`: the number of edges of each row. */
+/* Lines that compute `length`: the number of edges of each row. */
 static const clv__body_line lengths[] = {
     {"Slice", "offsets zero minus", "begins", NULL},
     {"Sub", "ends begins", "differences", NULL},
@@ -63,7 +63,7 @@ static const clv__body_line mean[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* `largest`: the maximum of each row, -inf if the row has no edges. */
+/* Lines that compute `largest`: the maximum of each row, -inf if the row has no edges. */
 static const clv__body_line largest[] = {
     {"Constant", "", "lowest", "value_float=-inf"},
     {"Expand", "lowest shape", "floor", NULL},
@@ -71,7 +71,8 @@ static const clv__body_line largest[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* A NaN among the terms makes the result a NaN. Runtimes differ in whether ScatterElements does that. */
+/* A NaN among the terms of a row makes its result a NaN. The lines add the NaNs up separately, because runtimes differ in
+ * whether the maximum of ScatterElements keeps a NaN. */
 static const clv__body_line max[] = {
     {"Constant", "", "nothing", "value_float=0.0"},
     {"Equal", "length zero", "is_empty", NULL},
@@ -86,8 +87,8 @@ static const clv__body_line max[] = {
 static const clv__body_line finish_sum[] = {{"CastLike", "total data", "aggregated", NULL}, {NULL, NULL, NULL, NULL}};
 static const clv__body_line finish[] = {{"CastLike", "result data", "aggregated", NULL}, {NULL, NULL, NULL, NULL}};
 
-/* Here `term` is the score of each edge and head. PRelu with one slope is LeakyRelu; the reference evaluator of onnx does not
- * pass attributes of the call to LeakyRelu. */
+/* Lines for SparseAttention, in which `term` is the score of each edge and head. PRelu with one slope is LeakyRelu; the
+ * reference evaluator of onnx does not pass attributes of the call to LeakyRelu. */
 static const clv__body_line scores[] = {
     {"Gather", "source_score kept", "source_gathered", "axis=0"},
     {"Gather", "target_score target", "target_gathered", "axis=0"},
@@ -99,7 +100,7 @@ static const clv__body_line scores[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* `share`: the softmax of the scores over the edges of a row. */
+/* Lines that compute `share`: the softmax of the scores over the edges of a row. */
 static const clv__body_line softmax[] = {
     {"Gather", "largest target", "largest_gathered", "axis=0"},
     {"Sub", "term largest_gathered", "below", NULL},
@@ -110,8 +111,8 @@ static const clv__body_line softmax[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* Multiplies the rows of each edge, split into heads, by the shares. The sum is like that of an aggregation, over other columns.
- */
+/* Lines that multiply the row of each edge, split into heads, by the shares, and add up the products of each output row. This
+ * sum has the columns of `data`, and the sums above have one column per head. */
 static const clv__body_line weighted[] = {
     {"Constant", "", "two", "value_ints=[2]"},
     {"Shape", "data", "data_columns", "start=1"},

@@ -7,8 +7,8 @@
  *     for each head, the sum of the sources' data, weighted by the softmax over a row's sources of leaky_relu(source_score +
  *     target_score), whose slope is negative_slope, by default 0.2 (graph attention: Veličković and others 2018)
  *
- * Offsets are i64, ascend from 0, and may end below m; the remaining sources are padding. Sources are i32 or i64. Sums are in
- * f32. */
+ * Offsets are i64, begin with 0, never decrease, and may end below m; the remaining sources are padding. Sources are i32 or i64.
+ * Sums are in f32. */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
 

@@ -64,7 +64,7 @@ static clv_status infer_clip(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* 12 FLOPs per element: the approximate cost of an exponential, a root or an error function. */
+/* Counts 12 FLOPs per element: the approximate cost of an exponential, a root or an error function. */
 static void work_function(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 12.0 * (double)count;

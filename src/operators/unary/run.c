@@ -91,7 +91,7 @@ typedef struct unary {
   real_fn *real;
   whole_fn *whole;
   const char *a_name, *b_name;
-  float a, b; /* default values */
+  float a, b; /* default values of the attributes */
 } unary;
 
 /* X(operator, dtypes, function of floats, function of integers, names of the attributes, their defaults) */

@@ -162,7 +162,8 @@ static clv_status infer_squeeze(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   int32_t rank = 0;
   for (int32_t i = 0; i < data->rank; ++i) {
-    if (!given && data->dims[i] < 0) return CLV_OK; /* it is removed if its size is 1, so the rank is unknown */
+    /* The axis is removed if its size is 1, so the rank of the output is unknown. */
+    if (!given && data->dims[i] < 0) return CLV_OK;
     if (given && drop[i] && data->dims[i] >= 0 && data->dims[i] != 1) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be squeezed: its size is %lld, not 1", i,
                             (long long)data->dims[i]);
