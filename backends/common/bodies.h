@@ -11,13 +11,14 @@
 clv_status clv__fast_evaluate(const clv_host *host, const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
                               clv_tensor *outputs, const clv__stop *stop, clv_error *error);
 
-/* An evaluation by fast kernels. */
+/* The data of the functions that clv__fast_evaluation() returns. */
 typedef struct clv__fast_run {
-  const clv_allocator *allocator; /* of the kernels' scratch */
+  const clv_allocator *allocator; /* allocates the kernels' scratch */
   const clv__stop *stop;          /* may be NULL */
 } clv__fast_run;
 
-/* Refers to `run`. */
+/* Returns the functions that host->evaluate_node_with() calls to run the nodes of a body with fast kernels. They use `run`,
+ * which must outlive the evaluation. */
 clv_evaluation clv__fast_evaluation(clv__fast_run *run);
 
 #endif

@@ -9,7 +9,7 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-enum { BLOCK = 256, SHARE = 32768 /* elements of contiguous lines per task */ };
+enum { BLOCK = 256, SHARE = 32768 /* number of elements of contiguous lines per task */ };
 
 typedef struct lines {
   int64_t outer, length, inner;

@@ -5,7 +5,7 @@
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 
-enum { BLOCK = 256, TASK = 4096 /* in elements; multiples of 8, so that sub-byte elements fill whole bytes */ };
+enum { BLOCK = 256, TASK = 4096 /* numbers of elements; multiples of 8, so that sub-byte elements fill whole bytes */ };
 
 #define IS_FLOAT(dtype) clv__dtype_is_in(dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT)
 
@@ -19,7 +19,7 @@ static clv__small_round read_round(const clv__kernel_call *call) {
   return clv__attribute_is(call->attributes, "round_mode", "nearest", false) ? CLV__SMALL_NEAREST : CLV__SMALL_UP;
 }
 
-/* Converts through double, which represents every number of the other dtypes exactly, except large 64-bit integers. Those are
+/* Converts through double, which represents every number of the other dtypes exactly, except large 64-bit integers, which are
  * first rounded to odd. */
 static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
   double row[BLOCK];

@@ -18,7 +18,7 @@ typedef struct clv__channels {
   int64_t images, pixels, channels;
   int64_t tile; /* pixels processed together */
   uint32_t piece_count;
-  int64_t *piece_images; /* for each piece, its elements per image */
+  int64_t *piece_images; /* for each piece: its number of elements per image */
   int64_t result_image;
   uint32_t run_count;
   clv__channels_run *runs;

@@ -48,7 +48,8 @@ static rotary rotary_of(const clv__kernel_call *call) {
   return r;
 }
 
-/* A negative position counts from the end, like an index of Gather. */
+/* Returns the index in `cosines` and `sines` of a token's first angle. A negative position counts from the end of these tables,
+ * like an index of Gather. */
 static int64_t rotary_angles_at(const rotary *r, int64_t token) {
   if (r->positions == NULL) return token * r->half;
   const int64_t position = r->positions[token];

@@ -27,7 +27,7 @@ typedef struct einsum {
   uint32_t last[LABELS]; /* index of the last input that has the label */
   operand output;
   char *scratch;        /* NULL: only compute the sizes below */
-  size_t used_bytes;    /* used by intermediate results */
+  size_t used_bytes;    /* bytes of scratch that intermediate results use */
   size_t product_bytes; /* the most scratch that one product needs in addition; SIZE_MAX if the size overflows */
 } einsum;
 

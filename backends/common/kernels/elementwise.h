@@ -12,14 +12,15 @@ typedef struct clv__elementwise_params {
   uint64_t words[2];
 } clv__elementwise_params;
 
-/* The function that clv__broadcast_run() has to run over all inputs of the call. `what->params` points to `params` if the row
- * function has parameters. Reads the types of the call's tensors. Reads data only of tensors that are parameters rather than
- * operands: Clip's bounds, whose data is NULL if unknown. Sets `input_count` to the number of inputs that are operands. Returns
- * false if the call is not one of ONNX's elementwise operators, or needs more than one pass over its operands. */
+/* Sets *what to the function that clv__broadcast_run() has to run over all inputs of the call. `what->params` points to
+ * `params` if the row function has parameters. Reads the types of the call's tensors. Reads data only of tensors that are
+ * parameters rather than operands: Clip's bounds, whose data is NULL if unknown. Sets `input_count` to the number of inputs
+ * that are operands. Returns false if the call is not one of ONNX's elementwise operators, or needs more than one pass over its
+ * operands. */
 bool clv__elementwise_find(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params,
                            uint32_t *input_count);
 
-/* Like clv__elementwise_find(), but only for the operators of unary.c, and only for those of binary.c. */
+/* Like clv__elementwise_find(), but the first finds only operators of unary.c, and the second only operators of binary.c. */
 bool clv__elementwise_find_unary(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params);
 bool clv__elementwise_find_binary(const clv__kernel_call *call, clv__elementwise *what);
 

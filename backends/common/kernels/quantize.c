@@ -74,7 +74,7 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   return CLV_OK;
 }
 
-/* The start, length and first scale of run `row`. */
+/* Sets *first, *count and *scale to the start, the length and the first scale of run `row`. */
 static void run_at(const runs *r, int64_t row, int64_t *first, int64_t *count, int64_t *scale) {
   if (r->inner > 1) {
     int64_t d = row % r->length;
@@ -199,7 +199,7 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
     uint8_t *to = (uint8_t *)r->y->data + first;
     int64_t done = 0;
 #ifdef __AVX512F__
-    /* With such scales, overflow and underflow affect only quotients that are clamped or rounded to 0 anyway. */
+    /* With scales in this range, overflow and underflow affect only quotients that are clamped or rounded to 0 anyway. */
     if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) {
       done = quantize_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
     }

@@ -34,13 +34,13 @@ static const reduction table[] = {
 
 /* The loops over the elements of the input. Strides are in elements. */
 typedef struct plan {
-  int32_t kept_rank, reduced_rank; /* without the innermost axis */
+  int32_t kept_rank, reduced_rank; /* not counting the innermost axis */
   int64_t kept_dims[CLV_MAX_RANK], kept_strides[CLV_MAX_RANK];
   int64_t reduced_dims[CLV_MAX_RANK], reduced_strides[CLV_MAX_RANK];
-  int64_t kept_count, reduced_count; /* without the innermost axis */
+  int64_t kept_count, reduced_count; /* the products of kept_dims and of reduced_dims */
   int64_t inner;
   bool inner_reduced;
-  int64_t reduced_total; /* elements per output */
+  int64_t reduced_total; /* number of input elements that an output combines */
 } plan;
 
 static void plan_make(const clv_tensor *input, uint32_t axes, plan *p) {
@@ -83,7 +83,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
   return offset;
 }
 
-/* Accumulates in double. */
+/* Definitions for reduce_body.h, to accumulate in double. */
 #define NAME(x) x##_f64
 #define T double
 #define ADD(a, b) ((a) + (b))
@@ -110,7 +110,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #undef LOAD
 #undef STORE
 
-/* Accumulates in 64-bit integers, which wrap. */
+/* Definitions for reduce_body.h, to accumulate in 64-bit integers, which wrap. */
 #define ADD(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
 #define MUL(a, b) ((T)((uint64_t)(a) * (uint64_t)(b)))
 #define MEAN(a, count) ((count) > 0 ? (a) / (T)(count) : 0)

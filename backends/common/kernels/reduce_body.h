@@ -44,7 +44,7 @@ static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count
     case FOLD_PRODUCT:
       for (int64_t i = 0; i < count; ++i) total = MUL(total, row[i]);
       return total;
-    case FOLD_MAX: /* a NaN stays */
+    case FOLD_MAX: /* a total that is a NaN stays one */
       EXTREME(>)
     case FOLD_MIN:
       EXTREME(<)

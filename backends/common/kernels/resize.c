@@ -22,7 +22,7 @@ typedef struct resize {
   /* `outer`: number of slices; `slice_input`: elements per input slice; `slice_largest`: elements per slice at its largest, as
    * the axes are resized one after another */
   int64_t outer, slice_input, slice_largest;
-  int32_t first; /* the first axis of a slice */
+  int32_t first; /* the first axis of a slice, which has all axes from this one on */
 } resize;
 
 static clv_status resize_read(const clv__kernel_call *call, resize *r) {

@@ -256,7 +256,7 @@ static size_t scratch_bytes(const clv__kernel_call *call) {
   if (!clv__tensor_count(&call->inputs[0], &count)) return SIZE_MAX;
   if (count == 0) return 0;
   const lines shape = lines_of(call);
-  const size_t wide = (size_t)wide_count(&shape); /* at most `count` */
+  const size_t wide = (size_t)wide_count(&shape); /* cannot be truncated, because it is at most `count` */
   const size_t shares = (size_t)clv__kernel_thread_limit(task_count(&shape));
   return __builtin_mul_overflow(wide, shares * sizeof(float), &size_bytes) ? SIZE_MAX : size_bytes;
 }

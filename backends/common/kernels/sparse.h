@@ -27,7 +27,8 @@ clv__sparse clv__sparse_of(const clv_tensor *data, const clv_tensor *offsets, co
 typedef void clv__sparse_body(const void *cookie, int64_t first, int64_t last, int64_t from, int64_t to);
 
 /* Calls `body` for all rows and columns. Columns are divided only at multiples of `unit`. `work` is the cost of an edge, in
- * elementary operations. Returns CLV_INVALID_ARGUMENT if offsets do not ascend or sources are out of range. */
+ * elementary operations. Returns CLV_INVALID_ARGUMENT if offsets do not begin with 0, decrease or exceed the number of edges,
+ * or if a source is not a row of the data. */
 clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse *s, int64_t unit, double work,
                                 clv__sparse_body *body, const void *cookie);
 

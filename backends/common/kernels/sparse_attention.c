@@ -9,7 +9,8 @@
 
 enum {
   GROUP = 16, /* edges processed together; later edges are prefetched meanwhile */
-  /* Floats per column and thread: 1 for the column's sum, the others for a head. There are at most as many heads as columns. */
+  /* Floats of scratch per column and thread: 1 for the column's sum, and GROUP + 3 for the arrays of a head, because every head
+   * has at least one column. */
   SCRATCH = 1 + GROUP + 3
 };
 

@@ -33,7 +33,7 @@ typedef struct parameters {
 #define FLOAT_OP(name, expression)                \
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
-/* A row function that vectorises, for f32 only. So the expression must not branch or call a function that is not inlined. */
+/* Defines an f32 row function that vectorises: the expression must not branch or call a function that is not inlined. */
 #define VECTOR_ROW(row_name, expression) FLOAT_ROW(row_name, float, float, expression)
 #define VECTOR_OP(name, expression)  \
   VECTOR_ROW(name##_f32, expression) \
@@ -42,7 +42,7 @@ typedef struct parameters {
   FLOAT_ROW(name##_f32, float, uint8_t, expression) \
   FLOAT_ROW(name##_f64, double, uint8_t, expression)
 
-/* A NaN fails every `x < …` comparison, so it is returned. */
+/* Both comparisons with a NaN are false, so a NaN is returned unchanged. */
 static inline float unit_f32(float x) {
   return x < 0 ? 0 : x > 1 ? 1 : x;
 }
@@ -138,7 +138,7 @@ typedef struct unary {
   const char *op;
   double cost;
   const char *a_name, *b_name;
-  double a, b; /* defaults */
+  double a, b; /* default values of the attributes */
   clv__row_fn rows[DTYPE_COUNT];
 } unary;
 
@@ -300,7 +300,7 @@ static void clip_read(const clv_tensor *from, bound *to) {
     to->i64 = clv__tensor_get_int(from, 0); /* has the same bits as a u64 */
 }
 
-/* Returns false if a bound is unknown. */
+/* Sets *bounds to the bounds of a Clip. Returns false if one of them is unknown. */
 static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
   const clv_dtype dtype = call->inputs[0].dtype;
   clip_defaults(dtype, bounds);
@@ -322,9 +322,9 @@ static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
 }
 
 static_assert(sizeof(parameters) <= sizeof(clv__elementwise_params) && sizeof(clip_bounds) <= sizeof(clv__elementwise_params),
-              "what row functions are given fits");
+              "clv__elementwise_params has room for all parameters");
 
-/* The row functions of operators that an entry of the table cannot describe. */
+/* Finds the row function of an operator that an entry of the table cannot describe. */
 static clv__row_fn find_special(const clv__kernel_call *call, parameters *values, clip_bounds *bounds, double *cost) {
   static const clv__row_fn is_inf[DTYPE_COUNT] = FLOATS(is_inf);
   static const clv__row_fn exact[DTYPE_COUNT] = FLOATS(gelu), with_tanh[DTYPE_COUNT] = FLOATS(gelu_tanh);

@@ -4,11 +4,11 @@
 #define CLEAVE_BACKENDS_COMMON_KERNELS_VECTOR_H
 
 #if defined(__AVX512F__)
-#define CLV__VECTOR_BYTES 64 /* and 32 registers */
+#define CLV__VECTOR_BYTES 64 /* such processors have 32 vector registers */
 #elif defined(__AVX2__)
-#define CLV__VECTOR_BYTES 32 /* and 16 registers */
+#define CLV__VECTOR_BYTES 32 /* such processors have 16 vector registers */
 #else
-#define CLV__VECTOR_BYTES 16 /* and 16 registers, or 32 */
+#define CLV__VECTOR_BYTES 16 /* such processors have 16 or 32 vector registers */
 #endif
 
 #endif

@@ -15,7 +15,7 @@ static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, u
 
 /* ---- Reading the call ---- */
 
-/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0. It is then not used. */
+/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0, and then it is not used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
@@ -49,8 +49,8 @@ static void read_mask(const clv__kernel_call *call, clv__attention *a) {
     read->steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
     step = times(step, mask->dims[i]);
   }
-  /* A last dim of 1 is broadcast before opset 24. From opset 24 on, it covers only the first key, as any short mask covers only
-   * the first keys. */
+  /* If the last dim of the mask is 1, it is broadcast before opset 24. From opset 24 on, such a mask covers only the first key,
+   * because any mask that is too short covers only the first keys; the other keys are masked out. */
   const int64_t keys = mask->dims[mask->rank - 1];
   if (keys < a->total && (call->opset >= 24 || keys != 1)) a->mask_keys = keys;
 }

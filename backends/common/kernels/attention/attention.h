@@ -64,7 +64,7 @@ static inline int64_t clv__attention_row(const clv__attention_rows *rows, int64_
   return rows->first + batch * rows->batch_step + head * rows->head_step + (at - rows->past_length) * rows->row_step;
 }
 
-/* A query may attend only to keys [*first, *end). Both are 0 if there are none. */
+/* Sets *first and *end so that the query may attend only to keys [*first, *end). Sets both to 0 if it may attend to none. */
 static inline void clv__attention_range(const clv__attention *a, int64_t batch, int64_t query, int64_t *first, int64_t *end) {
   const int64_t past = a->key.past_length;
   const int64_t place = query + (a->valid != NULL ? a->valid[batch] - a->queries : past);

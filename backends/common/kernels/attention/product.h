@@ -1,12 +1,12 @@
 /* The two matrix products of attention for a panel of adjacent queries: scores = K Q, and sums += V^T scores. Each lane of a
- * vector belongs to another query. So the softmax between the products needs no sums across the lanes of a vector. Keys and
+ * vector belongs to a different query, so the softmax between the products needs no sums across the lanes of a vector. Keys and
  * values are read in place. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_PRODUCT_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_PRODUCT_H
 
 #include "cleave/types.h"
 
-#define CLV__ATTENTION_LANES 16 /* queries of the narrow panel */
+#define CLV__ATTENTION_LANES 16 /* number of queries of the narrow panel */
 
 /* Arrays of floats or doubles. `queries` [depth, columns], `scores` [keys, columns] and `sums` [width, columns] are aligned to 64
  * bytes. */

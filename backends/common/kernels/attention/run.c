@@ -16,8 +16,8 @@ enum {
   FEW = 4,                      /* first method (see body.h): query rows per pass over the keys */
   MANY = 8,                     /* the second method is used from this number of query rows on */
   KEYS = 192,                   /* second method: keys per block; their scores for a panel fit in the first-level cache */
-  LANES = CLV__ATTENTION_LANES, /* queries of the narrow panel */
-  PANEL = 2 * LANES,            /* queries of the widest panel */
+  LANES = CLV__ATTENTION_LANES, /* number of queries of the narrow panel */
+  PANEL = 2 * LANES,            /* number of queries of the widest panel */
   TASK_ROWS = 512,              /* maximum rows per task; a task copies keys and values once for all its rows */
   TASKS = 16,                   /* target number of tasks, so that every thread gets one */
   MASK_CHUNK = 256,
@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #include "backends/common/kernels/attention/body.h"
 #include "backends/common/kernels/attention/tiles.h"
 
-/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0. It is then not used. */
+/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0, and then it is not used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }

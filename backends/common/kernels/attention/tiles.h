@@ -1,6 +1,7 @@
 /* Template of the second method of attention (see body.h). Matrix products (product.h) combine panels of adjacent queries with
- * blocks of keys. Exponentials are computed relative to the largest score of the query so far. When that grows, the earlier sums
- * are scaled down (Dao and others 2022; Milakov, Gimelshein 2018). The scratch size does not depend on the number of keys. */
+ * blocks of keys. Exponentials are computed relative to the largest score of the query so far. When the largest score grows,
+ * the earlier sums are scaled down (Dao and others 2022; Milakov, Gimelshein 2018). The scratch size does not depend on the
+ * number of keys. */
 
 typedef struct NAME(tiles) {
   const clv__attention *a;

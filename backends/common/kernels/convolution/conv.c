@@ -23,11 +23,11 @@ typedef struct conv {
   const void *input, *weight, *bias;
   void *output;
   int64_t batch, groups;
-  int64_t in_channels, out_channels; /* per group */
+  int64_t in_channels, out_channels; /* channels per group */
   int64_t depth;                     /* in_channels * taps */
   int64_t kernel_volume, input_plane, output_plane;
   bool transposed; /* weights are [in, out, …] instead of [out, in, …] */
-  bool scattered;  /* output positions are not consecutive */
+  bool scattered;  /* successive output positions are not adjacent in Y, because a phase computes only every stride-th of them */
   axis axes[AXES];
   const clv__stop *stop;
 } conv;

@@ -9,7 +9,7 @@
 #include "operators/common/turn.h"
 
 #define THIN_ROWS 4      /* up to this number of rows, B is not packed */
-#define THIN_COLUMNS 256 /* columns per chunk */
+#define THIN_COLUMNS 256 /* number of columns of B that a task multiplies at a time */
 #define THIN_LANES 16
 
 static bool is_run(const int64_t *offsets, int64_t count) {

@@ -29,7 +29,7 @@ typedef struct clv__product {
 /* Bytes of scratch for the tables and the product; SIZE_MAX if the size overflows. Depends only on the sizes and dtypes. */
 size_t clv__product_scratch_bytes(const clv__product *product);
 void clv__product_bind(clv__product *product, void *scratch);
-/* A depth of 0 yields sums of 0. Does nothing if C has no elements. */
+/* Computes the products. A depth of 0 yields sums of 0. Does nothing if C has no elements. */
 void clv__product_run(const clv__product *product);
 
 #endif

@@ -285,7 +285,7 @@ static const REAL *NAME(inputs_of)(const clv__recurrent *p, const phase *ph, int
   return (const REAL *)p->projected + (row * p->panels + panel) * p->gates * PANEL;
 }
 
-/* Copies the state of a sequence that has ended, unchanged. */
+/* For a sequence that has ended: copies its state unchanged or, in the first half of a step of GRU, sets r * h to 0. */
 static void NAME(keep)(const clv__recurrent *p, const phase *ph, int64_t state) {
   if (ph->is_first)
     memset((REAL *)p->reset + state, 0, PANEL * sizeof(REAL));

@@ -17,7 +17,7 @@ typedef enum clv__recurrent_kind { CLV__RNN, CLV__GRU, CLV__LSTM } clv__recurren
 /* A gate function: one of the elementwise operators, or one that ONNX defines only for recurrences. */
 typedef struct clv__gate_function {
   enum { CLV__GATE_ROWS, CLV__GATE_AFFINE, CLV__GATE_SCALED_TANH } kind;
-  clv__elementwise rows; /* for SCALED_TANH: the row function of Tanh */
+  clv__elementwise rows; /* the row function of the elementwise operator; for CLV__GATE_SCALED_TANH, that of Tanh */
   clv__elementwise_params params;
   double alpha, beta;
 } clv__gate_function;
@@ -36,7 +36,7 @@ typedef struct clv__recurrent_tile {
   int rows; /* maximum number of rows that run() accepts */
 } clv__recurrent_tile;
 
-clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* for this CPU; in sums.c */
+clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* the tile for this CPU (sums.c) */
 
 typedef struct clv__recurrent {
   clv__recurrent_kind kind;

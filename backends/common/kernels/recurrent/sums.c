@@ -2,9 +2,9 @@
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "backends/common/kernels/vector.h"
 
-/* SUMS: the vector registers for sums. The others are for weights and for the factors of the rows. With AVX-512, 16 would allow 8
- * rows, but their addresses would not fit in the general registers. ROWS: the rows of a tile, such that the sums of two columns
- * fit. */
+/* SUMS: the number of vector registers for sums; the other registers hold weights and the factors of the rows. With AVX-512,
+ * SUMS could be 16, which would allow tiles of 8 rows, but the addresses of 8 rows would not fit in the general registers.
+ * ROWS: the largest number of rows of a tile for which the sums of two columns fit in SUMS registers. */
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, SUMS = CLV__VECTOR_BYTES == 64 ? 14 : 12 };
 #define ROWS(vectors) (SUMS / (2 * (vectors)) > 0 ? SUMS / (2 * (vectors)) : 1)
 
