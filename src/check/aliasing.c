@@ -1,5 +1,6 @@
-/* Section aliasing: operands that share memory. One buffer is bound to two inputs. An output is a view of an input or of another
- * output. All operands are in one buffer, each at its own offset, and the offsets change between executions. */
+/* The section `aliasing` of the conformance kit (check.h): operands that share memory. One buffer is bound to two inputs. An
+ * output is a view of an input or of another output. All operands are in one buffer, each at its own offset, and the offsets
+ * change between executions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,8 +65,8 @@ static void draw_view(clv__sketch *sketch, view_kind kind, const char *from, con
 
 typedef enum pattern { OF_INPUT, OF_INNER, OF_VIEW, TWICE, PATTERNS } pattern;
 
-/* Creates a graph that applies `op`, with two operands if `binary`, and with views as outputs. `p` selects the values that they
- * are views of. */
+/* Creates a graph that applies `op`, with two operands if `binary`, and with views as outputs. `p` selects the values of which
+ * the outputs are views. */
 static clv_status draw_pattern(clv__check *check, clv_dtype dtype, const char *op, bool binary, view_kind kind, pattern p,
                                clv_graph **graph, clv_error *error) {
   static const int64_t dims[] = {4, 8};

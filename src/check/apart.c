@@ -209,7 +209,7 @@ static clv_status run_one(const clv__check_request *request, clv_check_report *r
   int files[2];
   *sign = (clv__check_sign){0};
   if (pipe(files) != 0) return clv__error_set(error, CLV_IO_ERROR, "cannot create a pipe: %s", strerror(errno));
-  fflush(NULL); /* otherwise buffered output would be written twice */
+  fflush(NULL); /* otherwise the child would write buffered output a second time */
   pid_t child = fork();
   if (child == 0) {
     close(files[0]);

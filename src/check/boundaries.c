@@ -1,5 +1,5 @@
-/* Section boundaries: graphs whose nodes a backend is likely to fuse, with intermediate values that are outputs too. The backend
- * must write every output, however it fuses the nodes. */
+/* The section `boundaries` of the conformance kit (check.h): graphs whose nodes a backend is likely to fuse, with intermediate
+ * values that are outputs too. The backend must write every output, however it fuses the nodes. */
 #include <stdio.h>
 
 #include "check/scene.h"

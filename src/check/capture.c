@@ -1,5 +1,6 @@
-/* Section capture: an execution does not run while it is recorded. Every launch of the capture has the effect of the recorded
- * executions, on the current contents of their memory. A capture can be bound to other memory. */
+/* The section `capture` of the conformance kit (check.h): an execution does not run while it is recorded. Every launch of the
+ * capture has the effect of the recorded executions, on the current contents of their memory. A capture can be bound to other
+ * memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ typedef struct recording {
   clv_captured *captured;
 } recording;
 
-/* Records `times` executions of the job. If a call fails, returns false, after reporting a skip for CLV_NOT_SUPPORTED or else a
- * failure. */
+/* Records `times` executions of the job. If a call fails, reports a skip for CLV_NOT_SUPPORTED or a failure for any other
+ * status, and returns false. */
 static bool record(recording *r, uint32_t times) {
   clv__check *check = r->check;
   const clv_backend *b = check->backend;

@@ -33,7 +33,7 @@ struct clv__check {
   const clv_check_options *options;
   uint64_t seed;
   clv_check_report *report;
-  uint32_t section;             /* index in the report of the running section */
+  uint32_t section;             /* index of the running section in the report */
   clv__arena arena;             /* lives for one section */
   clv__check_listener listener; /* may be NULL */
   void *cookie;
@@ -53,10 +53,9 @@ void clv__check_beat(clv__check *check);
  * how many items are done. */
 void clv__check_at(clv__check *check, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__check_progress(clv__check *check, uint32_t done, uint32_t of);
-/* Returns how many of `count` similar items to check, by options->every: at least 1. */
+/* Returns how many of `count` similar items to check: one in every options->every, but at least 1 in all. */
 uint32_t clv__check_thin(const clv__check *check, uint32_t count);
-/* Records a failed call with its status and text. The text must not be empty, and the status must be one that calls can
- * return. */
+/* Records a failure: the call named `call` returned `status` and the text in `error`. */
 void clv__check_failed_call(clv__check *check, const char *what, const char *call, clv_status status, const clv_error *error);
 
 typedef void (*clv__check_section_fn)(clv__check *check);

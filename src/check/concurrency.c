@@ -1,5 +1,6 @@
-/* Section concurrency: instances of the same executable or of different ones, each on its own stream and thread; an instance
- * enqueued again before its last execution completed; buffers allocated and freed while others execute. */
+/* The section `concurrency` of the conformance kit (check.h): instances of the same executable or of different ones, each on
+ * its own stream and thread; an instance enqueued again before its last execution completed; buffers allocated and freed while
+ * others execute. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static void *work(void *self) {
   return NULL;
 }
 
-/* Allocates and frees buffers while other threads execute. */
+/* The state of a thread that allocates and frees buffers while other threads execute. */
 typedef struct taker {
   const clv__check *check;
   bool stop; /* atomic */

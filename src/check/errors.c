@@ -1,5 +1,5 @@
-/* Section errors: the backend rejects invalid calls with a valid status and a text that is not empty. The device keeps working
- * afterwards. */
+/* The section `errors` of the conformance kit (check.h): the backend rejects invalid calls with a valid status and a text that
+ * is not empty. The device keeps working afterwards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,8 +60,8 @@ static void check_foreign_node(clv__check *check) {
 
 /* ---- Wrong numbers of operands ---- */
 
-/* `late` is true if execute() rejects too few inputs. Then instance_create() may accept them, because some instances do not
- * depend on the shapes of their inputs. */
+/* Checks that instance_create() rejects too few inputs or weights. If `late`, it may accept too few inputs, because execute()
+ * rejects them and some instances do not depend on the shapes of their inputs. */
 static void check_instance_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job, bool late) {
   const clv__check_program *program = &scene->program;
   clv_error error = {0};

@@ -1,6 +1,6 @@
-/* Section executables: an executable does not need the view that it was compiled from, and several can coexist. If the backend
- * can save executables, a loaded one gives the same results, also on a reopened device. Damaged bytes are rejected or do no harm.
- */
+/* The section `executables` of the conformance kit (check.h): an executable does not need the view that it was compiled from,
+ * and several can coexist. If the backend can save executables, a loaded one gives the same results, also on a reopened device.
+ * Damaged bytes are rejected or do no harm. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Section life: the basics of every backend, regardless of its operators. */
+/* The section `life` of the conformance kit (check.h): the basics of every backend, regardless of its operators. */
 #include <stdio.h>
 #include <string.h>
 

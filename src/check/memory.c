@@ -1,5 +1,6 @@
-/* Section memory: buffers are aligned and do not overlap, and allocations that exceed the memory fail with an error. An execution
- * reads its inputs, writes all bytes of its outputs, and writes nothing next to them. */
+/* The section `memory` of the conformance kit (check.h): buffers are aligned and do not overlap, and allocations that exceed
+ * the memory fail with an error. An execution reads its inputs, writes all bytes of its outputs, and writes nothing next to
+ * them. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Section operators: runs every case of cases/cases.c. If supports() accepts a node, the node alone must compile and agree with
- * the reference. If it rejects a node, it must state a reason. A second call must give the same answer. */
+/* The section `operators` of the conformance kit (check.h): runs every case of cases/cases.c. If supports() accepts a node, the
+ * node alone must compile and agree with the reference. If it rejects a node, it must state a reason. A second call of
+ * supports() must give the same answer. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Section order. Work enqueued on one stream runs in order. Another stream's results are visible after waiting for an event.
- * Notifications come exactly once and not too early. A failure is reported to every waiter. */
+/* The section `order` of the conformance kit (check.h). Work enqueued on one stream runs in order. Another stream's results
+ * are visible after waiting for an event. Notifications come exactly once and not too early. A failure is reported to every
+ * waiter. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static void fill(uint8_t *bytes, size_t count, uint64_t seed) {
   for (size_t i = 0; i < count; ++i) bytes[i] = (uint8_t)clv__check_random(&seed);
 }
 
-/* Copies of odd sizes and offsets into one buffer and back. The adjacent bytes must not change. */
+/* Checks copies of odd sizes and offsets into one buffer and back. The adjacent bytes must not change. */
 static void check_copies(clv__check *check) {
   static const uint32_t sizes[] = {0, 1, 2, 3, 7, 16, 63, 64, 65, 127, 1000, 4095, 4096, 4097, 15000};
   static uint8_t image[COPY_BYTES], part[COPY_BYTES], back[COPY_BYTES];
@@ -53,7 +54,7 @@ static void check_copies(clv__check *check) {
   b->buffer_free(check->handle, buffer);
 }
 
-/* Copies to the same bytes several times without waiting. The last copy must win. */
+/* Checks several copies to the same bytes that are enqueued without waiting. The last copy must win. */
 static void check_copy_order(clv__check *check) {
   static uint8_t parts[16][512], back[512];
   const clv_backend *b = check->backend;
@@ -222,7 +223,7 @@ static void check_event_synchronize(pair *p, uint32_t round) {
                   "it returned before the event was reached: %s", text);
 }
 
-/* ---- Notices ---- */
+/* ---- Notifications ---- */
 
 typedef struct notice {
   pthread_mutex_t lock;
@@ -299,7 +300,7 @@ static clv_status draw_counted(clv__check *check, clv_dtype dtype, clv_graph **g
   return clv__sketch_end(&sketch, "y", graph);
 }
 
-/* allocate_output() fails for an output whose size depends on data. The device must report this failure. */
+/* Checks that the device reports a failure of allocate_output(), which fails here for an output whose size depends on data. */
 static void check_failure(clv__check *check) {
   const char *what = "a failure while executing";
   clv_error error = {0};

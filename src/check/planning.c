@@ -1,5 +1,5 @@
-/* Section planning: the optional slots for the planner, besides verdicts: preferences, estimates, node groups, and the list of
- * devices. */
+/* The section `planning` of the conformance kit (check.h): the optional slots for the planner, besides verdicts: preferences,
+ * estimates, node groups, and the list of devices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

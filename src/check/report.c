@@ -15,7 +15,7 @@ typedef struct own_report {
   clv__arena arena;
   uint32_t failures_listed;
   clv_check_section *sections;
-  items *failures, *skips; /* by section */
+  items *failures, *skips; /* lists of items, one per section */
 } own_report;
 
 static own_report *own_of(clv_check_report *report) {

@@ -10,7 +10,7 @@
 typedef enum clv__check_fact { CLV__CHECK_PASS, CLV__CHECK_FAIL, CLV__CHECK_SKIP } clv__check_fact;
 typedef void (*clv__check_listener)(void *cookie, clv__check_fact fact, const char *what, const char *text);
 
-/* Uses the names and help texts of `sections`, which must outlive the report. */
+/* Creates a report without outcomes. It uses the names and help texts of `sections`, which must outlive it. */
 clv_status clv__report_create(const clv_allocator *allocator, const clv_check_section *sections, uint32_t count,
                               uint32_t failures_listed, clv_check_report **report, clv_error *error);
 /* Records the device that is checked. The texts are copied. */

@@ -1,5 +1,5 @@
-/* Section resize: after instance_resize(), an instance must compute correctly with the new shapes. If the call returned
- * CLV_NOT_SUPPORTED, the instance must still compute correctly with the old shapes. */
+/* The section `resize` of the conformance kit (check.h): after instance_resize(), an instance must compute correctly with the
+ * new shapes. If the call returned CLV_NOT_SUPPORTED, the instance must still compute correctly with the old shapes. */
 #include <stdio.h>
 #include <string.h>
 

@@ -20,7 +20,7 @@ clv_status clv__check_truth_make(clv__check *check, const clv_graph *graph, cons
                                  clv_error *error);
 void clv__check_truth_finish(clv__check_truth *truth); /* accepts a zeroed one */
 
-/* Some nodes of a graph, compiled. */
+/* Some nodes of a graph: a view of them and, once it is compiled, the executable and its weights. */
 typedef struct clv__check_program {
   clv__check *check;
   const clv_graph *graph;
@@ -100,7 +100,8 @@ clv_status clv__check_job_execute(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_wait(clv__check_job *job, clv_error *error);
 /* Compares the outputs with `values`. Returns false, with the text, if one differs. */
 bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
-/* Runs load, execute, wait and agrees. The text also reports a failed step. */
+/* Calls clv__check_job_load(), clv__check_job_execute(), clv__check_job_wait() and clv__check_job_agrees(). Returns false, with
+ * the text, if a call fails or an output differs. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 
 /* Compiles the program's view, unless it is compiled, and runs it once. Returns true, or false with the text. */

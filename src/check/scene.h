@@ -1,4 +1,5 @@
-/* A scene is a small graph that the device supports, with data for it and the reference's results. Most sections use one. */
+/* A scene is a small graph that the device supports, with data for it and the reference's results. Most sections of the
+ * conformance kit (check.h) use a scene. */
 #ifndef CLEAVE_CHECK_SCENE_H
 #define CLEAVE_CHECK_SCENE_H
 
@@ -14,13 +15,14 @@ typedef struct clv__check_scene {
   char what[200];             /* "f32 [4,8]: Conv, Relu, Add" */
 } clv__check_scene;
 
-/* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes` gives the sizes of the symbols; it may be
- * NULL. If `exact`, the view has these sizes; otherwise its symbolic dims stay open. Returns false if the device does not support
- * a node, or if the reference fails, which is reported. */
+/* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes` has the size of each symbolic dimension,
+ * indexed by its symbol; NULL: the graph has none. If `exact`, the view has these sizes; otherwise its symbolic dims stay open.
+ * Returns false if the device does not support a node, or if the reference fails, which is reported. */
 bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, bool exact, uint64_t seed,
                      clv__check_scene *scene);
 /* Creates a scene with a random graph (clv__menu_graph()). Returns false, and reports a skip, if the device supports none of
- * several graphs. Negative `dims` are symbols; `sizes` gives their sizes, indexed like `dims`. */
+ * several graphs. `dims` and `share` are those of clv__menu_graph(). Negative `dims` are symbols; `sizes` has their sizes,
+ * indexed like `dims`. */
 bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_count, const int64_t *dims, const int64_t *sizes,
                      bool exact, uint32_t share, uint64_t seed, clv__check_scene *scene);
 /* Replaces the data and the expected results, for the same graph. `sizes` as in clv__scene_open(). */

@@ -1,12 +1,14 @@
-/* Section shapes: one executable compiled for open sizes, with instances for odd, single, empty and large sizes. If a device
- * needs fixed sizes or rejects an instance, the graph is compiled for each size. Scalars and high ranks are also checked. */
+/* The section `shapes` of the conformance kit (check.h): one executable compiled for open sizes, with instances for odd,
+ * single, empty and large sizes. If a device needs fixed sizes or rejects an instance, the graph is compiled for each size.
+ * Scalars and high ranks are also checked. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check/scene.h"
 #include "check/sections.h"
 
-/* Compiles the graph for exactly the sizes of the scene's inputs. Returns whether its results agree with the reference. */
+/* Compiles the graph for exactly the sizes of the scene's inputs. Returns whether its results agree with the reference. Sets
+ * *is_refused if the device does not support one of the nodes, and writes the reason to `text`. */
 static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_bytes, bool *is_refused) {
   clv_error error = {0};
   clv__check_program program = {0};

@@ -32,8 +32,8 @@ void clv__sketch_pool(clv__sketch *sketch, const char *op, const char *inputs, c
 /* Returns the graph, or the first error. `outputs` are names separated by commas. */
 clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph **graph);
 
-/* Allocates seeded data in `arena` for the inputs of a graph: floats in [-1, 1), integers 0 to 9. `sizes` gives the size of each
- * symbol; it may be NULL. */
+/* Allocates seeded data in `arena` for the inputs of a graph: floats in [-1, 1), integers 0 to 9. `sizes` has the size of each
+ * symbolic dimension, indexed by its symbol; NULL: the graph has none. */
 clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena, clv_tensor **inputs,
                             clv_error *error);
 

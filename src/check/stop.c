@@ -1,4 +1,5 @@
-/* Section stop. A stopped stream skips work or completes it, says which, and is usable again once it was synchronised. */
+/* The section `stop` of the conformance kit (check.h). A stopped stream either skips work or completes it, and reports which.
+ * Once it has been synchronised, it is usable again. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -40,7 +41,7 @@ static clv_status enqueue(clv__check_job *job, clv_error *error) {
   return CLV_OK;
 }
 
-/* Waits for a stopped stream and checks what it says. `enqueued` is the status of the calls that enqueued its work. */
+/* Waits for a stopped stream and checks what its calls return. `enqueued` is the status of the calls that enqueued its work. */
 static void check_end(clv__check_scene *scene, clv__check_job *job, clv_event *event, clv_status enqueued, const char *what) {
   clv__check *check = scene->check;
   const clv_backend *b = check->backend;
@@ -58,8 +59,9 @@ static void check_end(clv__check_scene *scene, clv__check_job *job, clv_event *e
   check_next(scene, job, what);
 }
 
-/* Stops the stream after work was enqueued, before it, and in between. A device that executes within execute() has nothing left
- * to skip in the first case, but everything in the second: then it must say so. */
+/* The rounds stop the stream at three moments in turn: after all work was enqueued, before any was, and between two halves of
+ * it. If a device executes within execute(), it has nothing left to skip at the first moment. At the second moment it may skip
+ * everything, and must then report it. */
 static void check_busy(clv__check_scene *scene, clv__check_job *job, clv_event *event) {
   const char *what = "stream_stop of a busy stream";
   clv__check *check = scene->check;
@@ -85,7 +87,7 @@ typedef struct stopper {
   clv__check_job *job;
   atomic_uint turn; /* stops the stream once per turn, after `delay` yields */
   uint32_t delay;
-  atomic_uint stopped; /* turns done */
+  atomic_uint stopped; /* number of turns that are done */
   bool is_closing;
 } stopper;
 

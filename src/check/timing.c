@@ -1,5 +1,5 @@
-/* Section timing: the steps that a device reports contain only nodes of the partition, each at most once, and their times do not
- * exceed the elapsed time. Timing does not change the results. */
+/* The section `timing` of the conformance kit (check.h): the steps that a device reports contain only nodes of the partition,
+ * each at most once, and their times do not exceed the elapsed time. Timing does not change the results. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +63,8 @@ static clv_status list(clv__check *check, const clv__check_job *job, listing *l,
   return check->backend->timing->steps(check->handle, job->instance, list_step, l, error);
 }
 
-/* Returns false if the device cannot time this instance, which the caller reports. */
+/* Times executions of the instance and checks the steps that the device reports. Returns false if the device cannot time this
+ * instance; the caller then reports a skip. */
 static bool check_executions(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   char text[1024];
   clv_error error = {0};

@@ -1,5 +1,6 @@
-/* A backend that wraps a correct one and breaks one promise, which the conformance kit must find. It passes on the handles of the
- * wrapped backend; facts about executables and instances that a fault needs are in a separate list. */
+/* A backend that wraps a correct one and breaks one promise, which the conformance kit must find. It passes on the handles of
+ * the wrapped backend; facts about executables and instances that a fault needs are in a separate list. The headings below name
+ * the sections of the kit that must find the faults. */
 #ifndef CLEAVE_TESTS_CHECK_BROKEN_H
 #define CLEAVE_TESTS_CHECK_BROKEN_H
 
@@ -191,7 +192,7 @@ static void broken_executable_destroy(clv_device *device, clv_executable *execut
   broken_thing thing = broken_find(executable);
   broken_drop(executable);
   for (uint32_t i = 0; broken_now == BROKEN_breaks_twin && i < BROKEN_THINGS;
-       ++i) { /* as if executables with as many nodes shared its memory */
+       ++i) { /* as if all executables with this number of nodes shared their memory */
     if (broken_things[i].of != NULL && broken_things[i].nodes == thing.nodes) broken_things[i].is_rotten = true;
   }
   broken_inner->executable_destroy(device, executable);
@@ -313,7 +314,7 @@ static clv_status broken_execute_last(clv_device *device, clv_instance *instance
   return broken_inner->execute(device, instance, stream, &given, error);
 }
 
-/* Fault stop_untold: work that was skipped counts as done. */
+/* Fault stop_untold: if a stopped stream skipped work, its status is CLV_OK instead of CLV_CANCELLED. */
 static clv_status broken_after_stop(clv_status status) {
   return status == CLV_CANCELLED && broken_now == BROKEN_stop_untold ? CLV_OK : status;
 }
@@ -387,7 +388,8 @@ static uint64_t broken_earlier_bytes;
 static clv_status broken_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                                  uint64_t size_bytes, clv_error *error) {
   if (broken_now == BROKEN_even_copies) to_offset &= ~UINT64_C(1);
-  if (broken_now == BROKEN_overlapping_buffers && to == broken_later && size_bytes > 0) { /* they share the first byte */
+  /* As if byte 0 of both buffers were the same. */
+  if (broken_now == BROKEN_overlapping_buffers && to == broken_later && size_bytes > 0) {
     CLV__TRY(broken_inner->copy_in(device, stream, broken_earlier, 0, from, 1, error));
   }
   return broken_inner->copy_in(device, stream, to, to_offset, from, size_bytes, error);
@@ -405,7 +407,7 @@ static clv_status broken_buffer_alloc(clv_device *device, uint64_t size_bytes, c
   return CLV_OK;
 }
 
-/* Fault discards_others: also discards the buffer that was discarded before. */
+/* Fault discards_others: buffer_discard() also discards the buffer of the call before. */
 static void broken_buffer_discard(clv_device *device, clv_buffer *buffer) {
   if (broken_earlier != NULL) broken_inner->buffer_discard(device, broken_earlier);
   broken_inner->buffer_discard(device, broken_earlier = buffer);
@@ -512,7 +514,7 @@ static clv_status broken_instance_steps(clv_device *device, clv_instance *instan
   return broken_inner->timing->steps(device, instance, broken_step, &listing, error);
 }
 
-/* Fault counts_on: starting again does not reset the times. */
+/* Fault counts_on: starting the timing of an instance again does not reset its times. */
 static clv_status broken_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
   static const void *last;
   if (broken_now == BROKEN_counts_on && on && last == instance) return CLV_OK;

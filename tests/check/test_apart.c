@@ -1,5 +1,6 @@
-/* Sections that run in their own processes: if a backend crashes, hangs or exits, only one section fails. This process itself
- * executes nothing, because threads that kernels start here would not exist in its children. */
+/* Tests sections of the conformance kit that run in their own processes: if a backend crashes, hangs or exits, only one section
+ * must fail. The process of this test itself executes nothing, because threads that kernels start here would not exist in its
+ * children. */
 #include "broken_check.h"
 
 /* The report must state that the section crashed, hung or exited. The next section must run. */

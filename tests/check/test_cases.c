@@ -1,5 +1,5 @@
-/* The cases of operators: every case can be created, inferred and evaluated, has its own name and is the same each time, and
- * every operator has cases. */
+/* Tests the cases of operators in the conformance kit: every case must be valid, have its own name and be the same each time it
+ * is created, and every operator must have cases. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

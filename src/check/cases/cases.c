@@ -52,7 +52,7 @@ static uint32_t row_count(const lists *l) {
   return product * others;
 }
 
-/* Alternative `index` of a list. */
+/* Returns the text of alternative `index` of a list. */
 static span alternative(const lists *l, int list, uint32_t index) {
   const char *at = l->text[list], *separator = separators[list];
   for (uint32_t k = 0; k < index; ++k) at = strstr(at, separator) + strlen(separator);
@@ -66,7 +66,8 @@ static span alternative(const lists *l, int list, uint32_t index) {
 static void pick(const lists *l, uint32_t index, span picked[LISTS]) {
   uint32_t chosen[LISTS] = {0}, others = 1;
   for (int i = 0; i < LISTS; ++i) others += l->multiplies[i] ? 0 : l->count[i] - 1;
-  /* If `other` is 0, lists that do not multiply keep their first alternative. */
+  /* `other` selects at most one alternative after the first, in one of the lists that do not multiply. If it is 0, all these
+   * lists keep their first alternative. */
   uint32_t other = index % others, rest = index / others;
   for (int i = LISTS - 1; i >= 0; --i) {
     if (l->multiplies[i]) {
@@ -246,7 +247,7 @@ static void name_case(clv__check_case *made, const span p[LISTS]) {
 #undef TEXT
 }
 
-/* ---- All ----------------------------------------------------------------------------------------------------------------- */
+/* ---- All cases ----------------------------------------------------------------------------------------------------------- */
 
 uint32_t clv__check_case_count(void) {
   uint32_t total = clv__case_built_count;

@@ -1,7 +1,7 @@
 /* Cases of If, Loop and Scan, whose bodies a row cannot express. */
 #include "check/cases/cases.h"
 
-/* Adds a typed value. */
+/* Adds a value with a type and, unless `data` is NULL, with constant data, which is copied. */
 static clv_status declare(clv__builder *builder, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims,
                           const void *data, clv_value_id *value, clv_error *error) {
   clv_tensor type = clv__tensor_make(dtype, rank, dims, NULL);
