@@ -70,7 +70,8 @@ bool clv__cache_remove_name(clv__cache *cache, const char *name) {
   if (strlen(name) < CLV__CACHE_SHARD_DIGITS + 2 || name[CLV__CACHE_SHARD_DIGITS] != '/') return false;
   if (clv__cache_shard_open(cache, name, false, &shard, NULL) != CLV_OK) return false;
   const char *base = name + CLV__CACHE_SHARD_DIGITS + 1;
-  bool removed = unlinkat(shard, base, 0) == 0 || unlinkat(shard, base, AT_REMOVEDIR) == 0; /* an empty folder goes, too */
+  /* Also removes an empty folder of this name. */
+  bool removed = unlinkat(shard, base, 0) == 0 || unlinkat(shard, base, AT_REMOVEDIR) == 0;
   close(shard);
   return removed;
 }
@@ -201,7 +202,8 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
                              void *self) {
   clv__text header;
   clv__text_init(&header, allocator);
-  clv__cache_header_write(info, NULL, 0, &header); /* only for its length; the content is written at the end */
+  /* Written now only to find its length. The final header is written at the end. */
+  clv__cache_header_write(info, NULL, 0, &header);
   uint64_t header_bytes = w->at = header.size_bytes;
   clv_error own = {0};
   clv_status status = header.failed ? clv__error_memory(w->error, sizeof *info) : save(self, write_payload, w, &own);

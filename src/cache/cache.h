@@ -60,7 +60,7 @@ typedef struct clv__cache_item {
   bool is_unfinished;          /* being written, or left behind by a killed process */
   bool is_abandoned;           /* left behind by a killed process */
   bool is_damaged;             /* its content contradicts its header, its hash or its name, or it cannot be a file of ours */
-  const clv__cache_info *info; /* NULL: see `problem` */
+  const clv__cache_info *info; /* NULL: the walk reads only sizes, or the file is invalid and `problem` states why */
   char problem[256];
 } clv__cache_item;
 

@@ -17,7 +17,7 @@ typedef struct clv__key {
   clv__hash parts[CLV__KEY_PARTS];
 } clv__key;
 
-/* A bit mask of the parts in which two keys differ. */
+/* Bit masks of the parts of a key: all parts, and the parts in which two keys differ. */
 #define CLV__KEY_ALL ((1u << CLV__KEY_PARTS) - 1)
 uint32_t clv__key_differences(const clv__key *a, const clv__key *b);
 /* Describes a mask of the differences between a key and the most similar cached key: "other weights than the most similar cached

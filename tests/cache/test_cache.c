@@ -1,4 +1,5 @@
-/* The cache directory, with random contents: each file is read back as it was written, or there is an error with a reason. */
+/* Tests the cache directory with random contents: each file must be read back as it was written, or give an error with a
+ * reason. */
 #include "folder.h"
 
 #include <errno.h>
@@ -244,7 +245,7 @@ static void truncated_and_longer(void **state) {
   folder_remove(f.path);
 }
 
-/* A valid file under the name of another key. */
+/* Tests a valid file under the name of another key. */
 static void renamed(void **state) {
   (void)state;
   folder f;
@@ -269,7 +270,7 @@ static void renamed(void **state) {
   folder_remove(f.path);
 }
 
-/* Forged files: a byte of the header is changed, and the stored hash is recomputed to match. */
+/* Tests forged files: a byte of the header is changed, and the stored hash is recomputed to match. */
 static void honest_looking(void **state) {
   (void)state;
   folder f;
@@ -458,7 +459,8 @@ static void read_only(void **state) {
   folder_remove(f.path);
 }
 
-/* A full disk, simulated with a limit on the size of files. The limit applies to a whole process, so the test uses a child. */
+/* Tests a full disk, simulated with a limit on the size of files. The limit applies to a whole process, so the test uses a
+ * child. */
 static void disk_full(void **state) {
   (void)state;
   folder f;
@@ -511,7 +513,7 @@ static void cannot_be_saved(void **state) {
   folder_remove(f.path);
 }
 
-/* Each allocation fails in turn. */
+/* Lets each allocation fail in turn. */
 static void no_memory(void **state) {
   (void)state;
   folder f;
