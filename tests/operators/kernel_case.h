@@ -117,8 +117,8 @@ static inline double case_tolerance(clv_dtype dtype) {
   }
 }
 
-/* Compares an element with `wanted`, which was computed in double. The error may be relative to `wanted` plus `scale`, the
- * magnitude of the operands. */
+/* Compares an element with `wanted`, which was computed in double. The tolerance is relative to the magnitude of `wanted` plus
+ * `scale`, the magnitude of the operands. */
 static inline void case_expect(const char *op, const clv_tensor *tensor, size_t index, double wanted, double scale) {
   double got = clv__tensor_get(tensor, index);
   if ((CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0) {

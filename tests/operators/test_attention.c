@@ -1,5 +1,6 @@
-/* Attention, RotaryEmbedding, LinearAttention, CausalConvWithState, TensorScatter and SwiGLU against their definitions in f64,
- * with random shapes, dtypes, masks, caches and attributes. Then similar calls with invalid shapes, dtypes or values. */
+/* Tests Attention, RotaryEmbedding, LinearAttention, CausalConvWithState, TensorScatter and SwiGLU against their definitions in
+ * f64, with random shapes, dtypes, masks, caches and attributes. Similar calls with invalid shapes, dtypes or values must be
+ * rejected or at least not crash. */
 #include "node_case.h"
 
 static size_t dims_count(const int64_t *dims, int32_t rank) {
@@ -97,7 +98,7 @@ static node_case *attention_case(uint64_t *seed, sizes *s) {
   return c;
 }
 
-/* Element `i` of token `at` of a head of input `input`. With a past, tokens are counted from its start. */
+/* Returns element `i` of token `at` of a head of input `input`. If the node has a past, its first token has number 0. */
 static double attention_value(const node_case *c, const sizes *s, uint32_t input, int64_t b, int64_t h, int64_t at, int64_t i) {
   const clv_tensor *t = &c->inputs[input];
   const int64_t size = input == 2 ? s->width : s->size;
@@ -110,7 +111,7 @@ static double attention_value(const node_case *c, const sizes *s, uint32_t input
   return clv__tensor_get(t, (size_t)(s->inside ? three : four));
 }
 
-/* The number that masks add to a score; -inf if the key is masked. */
+/* Returns the number that the masks add to a score; -inf if the key is masked. */
 static double attention_bias(const node_case *c, const sizes *s, int64_t b, int64_t h, int64_t query, int64_t key) {
   const int64_t valid = s->valid ? ((const int64_t *)c->inputs[6].data)[b] : INT64_MAX;
   const int64_t place = query + (s->valid ? valid - s->queries : s->past > 0 ? s->past : 0);
@@ -197,8 +198,8 @@ static void test_attention(void **state) {
   }
 }
 
-/* NaNs in keys and values that are masked for every query do not change the result, because the unused end of a cache may contain
- * anything. */
+/* NaNs in keys and values that are masked for every query must not change the result, because the unused end of a cache may
+ * contain anything. */
 static void test_attention_hidden_garbage(void **state) {
   (void)state;
   uint64_t seed = 62;
@@ -546,7 +547,7 @@ static void test_hostile(void **state) {
   assert_in_range(refused, 300, 2900);
 }
 
-/* If a tensor has no elements, its other dims and the number of heads may be so large that their product overflows. */
+/* Tests tensors without elements, whose other dims and number of heads may be so large that their product overflows. */
 static void test_huge_dims_of_nothing(void **state) {
   (void)state;
   uint64_t seed = 69;

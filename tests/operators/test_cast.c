@@ -1,5 +1,6 @@
-/* Casts of 64-bit integers to floats, where a cast that rounds twice is wrong: at the middles between neighbouring numbers of the
- * dtype, and one below and above them. The expected number is the nearer neighbour, compared as integers. */
+/* Tests casts of 64-bit integers to floats with the integers for which a cast that rounds twice is wrong: those in the middle
+ * between two neighbouring numbers of the dtype, and those one below and one above the middle. The expected result is the
+ * nearer neighbour, which the test finds with integers. */
 #include <stdio.h>
 
 #include "base/tensor/small.h"
@@ -7,10 +8,11 @@
 
 enum { MAX_VALUES = 1 << 16 };
 
-/* What to expect of casts to one dtype. `values` are integers, their magnitudes apart from their signs. */
+/* Integers and the expected results of their casts to one dtype. Each integer is tested with either sign, so only magnitudes
+ * are stored. */
 typedef struct casts {
   clv_dtype to;
-  const char *mode; /* of f8e8m0, else NULL */
+  const char *mode; /* round_mode of a cast to f8e8m0; NULL for other dtypes */
   size_t count;
   uint64_t magnitudes[MAX_VALUES];
   double wanted[MAX_VALUES];
@@ -25,8 +27,8 @@ static double number_of(clv_dtype dtype, uint32_t bits) {
   return (double)(dtype == CLV_F16 ? clv__f16_to_f32((uint16_t)bits) : clv__bf16_to_f32((uint16_t)bits));
 }
 
-/* The neighbour to which `value` is rounded: the nearer one, or the one with even bits. For f8e8m0, the mode decides. All numbers
- * are in units of 2^-14. */
+/* Whether `value` must be rounded to `upper` instead of `lower`, its two neighbours in the dtype: to the nearer one or, halfway
+ * between them, to the one with even bits. For f8e8m0, the mode decides. All numbers are in units of 2^-14. */
 static bool rounds_up(const casts *c, __int128 lower, __int128 value, __int128 upper, uint32_t lower_bits) {
   if (value == lower || value == upper) return value == upper;
   if (c->mode != NULL && strcmp(c->mode, "nearest") != 0) return strcmp(c->mode, "up") == 0;
@@ -38,7 +40,7 @@ static bool rounds_up(const casts *c, __int128 lower, __int128 value, __int128 u
 static void add_between(casts *c, uint32_t bits) {
   enum { UNITS = 1 << 14 };
   const double low = number_of(c->to, bits), high = number_of(c->to, bits + 1);
-  if (!(low >= 0.25 && low < 0x1p64 && high > low && high <= 0x1p64)) return; /* also NaN and infinity */
+  if (!(low >= 0.25 && low < 0x1p64 && high > low && high <= 0x1p64)) return; /* skips NaN and infinity too */
   const __int128 lower = (__int128)(low * UNITS), upper = (__int128)(high * UNITS);
   const __int128 near[2] = {lower / UNITS, (lower + upper) / 2 / UNITS};
   for (size_t i = 0; i < 6; ++i) {
@@ -50,7 +52,7 @@ static void add_between(casts *c, uint32_t bits) {
   }
 }
 
-/* Casts all values of `from` (i64 or u64), with their sign. */
+/* Casts all integers of `c` that fit the dtype `from` (i64 or u64), with a minus sign if `negative`. */
 static void check_casts(const casts *c, clv_dtype from, bool negative) {
   int64_t count = 0, to = c->to;
   clv_tensor x = case_tensor(from, 1, (int64_t[]){(int64_t)c->count});
@@ -105,7 +107,7 @@ static void middles(void **state) {
   free(c);
 }
 
-/* f32 and f64, which the compiler's conversions round once. */
+/* Casts to f32 and f64. The expected results are those of the compiler's conversions, which round once. */
 static void wide_floats(void **state) {
   (void)state;
   casts *c = malloc(sizeof *c);

@@ -1,7 +1,6 @@
-/* channels_join(), which concatenates pieces along their channels, against its definition. Inputs and result have channels last
- * or in blocks of 8 or 16, also with partly filled blocks; there are several images, NaNs and zeros, with and without scale,
- * shift and lower bound. Nothing next to the result may be written.
- */
+/* Tests clv__channels_join(), which concatenates pieces along their channels, against its definition. Inputs and result have
+ * channels last or in blocks of 8 or 16, also with partly filled blocks; there are several images, NaNs and zeros, with and
+ * without scale, shift and lower bound. Nothing next to the result may be written. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +108,7 @@ static void round_of(uint64_t *seed) {
   clv__kernels()->channels_join(&j.walk, j.pieces, result);
   check(&j, result);
   for (size_t i = 0; i < GUARD * sizeof *result; ++i) assert_int_equal(((const uint8_t *)(result + size))[i], 0x5a);
-  if (count == 1 && j.forms[0].block == j.forms[1].block) { /* in place */
+  if (count == 1 && j.forms[0].block == j.forms[1].block) { /* also test a result that overwrites the only piece */
     clv__kernels()->channels_join(&j.walk, j.pieces, j.pieces[0].data);
     for (int64_t n = 0; n < images; ++n) {
       for (int64_t c = 0; c < sum; ++c) {

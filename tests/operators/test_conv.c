@@ -1,5 +1,5 @@
-/* Conv and ConvTranspose against loops in f64, with random shapes, attributes and dtypes. The number of threads must not change
- * the result. */
+/* Tests Conv and ConvTranspose against loops in f64, with random shapes, attributes and dtypes. The number of threads must not
+ * change the result. */
 #include "node_case.h"
 
 #ifdef _OPENMP
@@ -171,7 +171,7 @@ static void test_random_shapes(void **state) {
   }
 }
 
-/* More input and output channels than fit one block of the matrix product. */
+/* Tests more input and output channels than fit one block of the matrix product. */
 static void test_large_depth(void **state) {
   (void)state;
   uint64_t seed = 12;
@@ -185,7 +185,7 @@ static void test_depthwise(void **state) {
     one_case(&seed, i % 4 == 3, 1, random_in(&seed, 1, 2), random_in(&seed, 2, 9), random_float_dtype(&seed));
 }
 
-/* Output channels with equal weights have equal bits, at any position within a block and on any number of threads. */
+/* Output channels with equal weights must have equal bits, at any position within a block and on any number of threads. */
 static void test_same_channels_same_bits(void **state) {
   (void)state;
   uint64_t seed = 14;
@@ -210,7 +210,8 @@ static void test_same_channels_same_bits(void **state) {
   case_end(c);
 }
 
-/* output_shape determines the pads by the specification's formula, here for an output larger than the taps reach. */
+/* Tests attribute output_shape, which determines the pads by the specification's formula, with an output larger than the taps
+ * reach. */
 static void test_output_shape(void **state) {
   (void)state;
   uint64_t seed = 15;

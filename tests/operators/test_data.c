@@ -1,5 +1,5 @@
-/* Operators that move data, with random shapes, dtypes and attributes. Every output element is compared with the input element
- * that the operator's definition gives for its index. */
+/* Tests operators that move data, with random shapes, dtypes and attributes. Every output element is compared with the input
+ * element that the operator's definition gives for its index. */
 #include "node_case.h"
 
 #include "operators/common/move.h"
@@ -455,7 +455,8 @@ static void gathers_nd(void **state) {
 
 static const char *const reductions[] = {"none", "add", "mul", "min", "max"};
 
-/* Results are exact in every dtype tested, because the data are small whole numbers. */
+/* Combines an element `a` of the data with an update `b`, by reduction number `how` of the list above. The result is exact in
+ * every dtype tested, because the data are small whole numbers. */
 static double reduce(size_t how, double a, double b) {
   return how == 0 ? b : how == 1 ? a + b : how == 2 ? a * b : how == 3 ? fmin(a, b) : fmax(a, b);
 }
@@ -525,7 +526,8 @@ static void scatters(void **state) {
   }
 }
 
-/* For an index out of range, the error states the index and the size of the axis, and nothing is read or written there. */
+/* For an index out of range, the error must state the index and the size of the axis, and nothing may be read or written at
+ * this index. */
 static void bad_indices(void **state) {
   (void)state;
   static const char *const ops[] = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"};
@@ -571,7 +573,7 @@ static void topk(void **state) {
     int64_t k = random_in(&seed, 0, dims[axis]);
     node_case *c = case_begin("TopK", 11);
     clv_tensor *x = case_input(c, &seed, any_dtype(&seed), rank, dims);
-    if (test_random(&seed) % 2) small_numbers(&seed, x); /* many ties */
+    if (test_random(&seed) % 2) small_numbers(&seed, x); /* so that many elements are equal */
     if (x->dtype == CLV_F32 && test_random(&seed) % 3 == 0) element_set(x, 0, NAN);
     vector_input(c, &seed, 1, &k);
     case_int(c, "axis", axis);

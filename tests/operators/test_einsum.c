@@ -1,4 +1,4 @@
-/* Einsum against a sum in f64 over all combinations of labels. */
+/* Tests Einsum against a sum in f64 over all combinations of labels. */
 #include "node_case.h"
 
 typedef struct equation {

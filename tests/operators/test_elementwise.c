@@ -1,5 +1,5 @@
-/* Element-wise kernels against arithmetic in double or 64-bit integers, element by element, with random shapes, broadcasts and
- * dtypes. */
+/* Tests element-wise kernels against arithmetic in double or 64-bit integers, element by element, with random shapes,
+ * broadcasts and dtypes. */
 #include "kernel_case.h"
 
 static const clv_dtype float_dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16};
@@ -57,7 +57,8 @@ static double wanted_float(const char *op, double a, double b) {
   return a >= b;
 }
 
-/* The expected integer in 64 bits, of which the caller keeps the low bits of the dtype. */
+/* The expected result of an operator on integers, in 64 bits; the caller reduces it to the low bits of the dtype. Sets *known
+ * to false if the operator has no integer result here. */
 static uint64_t wanted_integer(const char *op, uint64_t a, uint64_t b, bool without_sign, bool *known) {
   int64_t sa = (int64_t)a, sb = (int64_t)b;
   *known = true;
@@ -140,7 +141,7 @@ static void test_pairs(void **state) {
   }
 }
 
-/* Rows long enough to be divided among threads, with an input that has one element per row. */
+/* Tests rows that are long enough to be divided among threads, with an input that has one element per row. */
 static void test_long_rows(void **state) {
   enum { ROWS = 3, LENGTH = 90001 };
   clv_tensor inputs[2] = {case_tensor(CLV_F32, 2, (int64_t[]){ROWS, LENGTH}), case_tensor(CLV_F32, 2, (int64_t[]){ROWS, 1})};
@@ -336,7 +337,7 @@ static void test_functions(void **state) {
   }
 }
 
-/* Infinities, NaNs and zeros, which optimised code often handles wrongly. */
+/* Tests infinities, NaNs and zeros, which optimised code often handles wrongly. */
 static void test_special_values(void **state) {
   static const double values[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0.0, -0.0, 1e30, -1e30, 0.5, -0.5, 2.5};
   static const struct {
@@ -390,7 +391,7 @@ static void test_clip(void **state) {
   assert_true(y[0] == -1 && y[1] == 0.5f && y[2] == 1);
 }
 
-/* The expected result of a Cast of `value` to `to`, as a double. */
+/* The expected result of a Cast of `value` to `to`, as a double. For a float dtype, the caller rounds it to that dtype. */
 static double wanted_cast(double value, clv_dtype to) {
   static const struct {
     double low, high;
@@ -469,7 +470,7 @@ static void test_cast_from_floats(void **state) {
   }
 }
 
-/* A cast between integers keeps the low bits; a cast to a float rounds once. */
+/* A cast between integers must keep the low bits; a cast from an integer to a float must round once. */
 static void test_cast_from_integers(void **state) {
   uint64_t seed = 6;
   (void)state;

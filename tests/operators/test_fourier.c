@@ -1,5 +1,5 @@
-/* The discrete Fourier transform of lengths of every kind against direct summation in extended precision. The inverse must
- * restore the data. */
+/* Tests the discrete Fourier transform, for lengths of every kind, against direct summation in extended precision. The inverse
+ * must restore the data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

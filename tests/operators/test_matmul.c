@@ -1,6 +1,5 @@
-/* MatMul and Gemm against loops in f64 or, for integers, 64-bit integers, with broadcasting, vectors, transposition and all
- * dtypes.
- */
+/* Tests MatMul and Gemm against loops in f64 or, for integers, 64-bit integers, with broadcasting, vectors, transposition and
+ * all dtypes. */
 #include "node_case.h"
 
 #ifdef _OPENMP
@@ -17,7 +16,8 @@ static int64_t random_side(uint64_t *seed) {
   return sides[random_in(seed, 0, 9)];
 }
 
-/* The number of the matrix for batch `index`, which has `rank` dims, in a tensor with `own` batch dims, which may be 1. */
+/* Returns the number of the matrix in `t` from which the result for batch `index` is computed. `index` has `rank` numbers. The
+ * tensor has `own` batch dims; those of size 1 are broadcast. */
 static int64_t batch_offset(const clv_tensor *t, int32_t own, int32_t rank, const int64_t *index) {
   int64_t at = 0;
   for (int32_t i = 0; i < own; ++i) at = at * t->dims[i] + (t->dims[i] == 1 ? 0 : index[rank - own + i]);
@@ -35,7 +35,7 @@ static void one_matmul(uint64_t *seed) {
     bool must = i < rank - a_lead || a_dims[i - (rank - a_lead)] != batch[i];
     b_dims[b_rank++] = !must && random_in(seed, 0, 3) == 0 ? 1 : batch[i];
   }
-  if (a_lead == 0 && random_in(seed, 0, 3) == 0) m = -1; /* a vector */
+  if (a_lead == 0 && random_in(seed, 0, 3) == 0) m = -1; /* A is a vector */
   if (b_lead == 0 && random_in(seed, 0, 3) == 0) n = -1;
   if (m >= 0) a_dims[a_rank++] = m;
   a_dims[a_rank++] = k;
@@ -120,7 +120,7 @@ static void test_gemm(void **state) {
   for (int i = 0; i < 50; ++i) one_gemm(&seed);
 }
 
-/* Equal columns of B give equal bits, at any position, for few rows and many, on any number of threads. */
+/* Equal columns of B must give equal bits, at any position, for few rows and many, on any number of threads. */
 static void test_same_columns_same_bits(void **state) {
   (void)state;
   uint64_t seed = 23;
@@ -150,7 +150,7 @@ static void test_same_columns_same_bits(void **state) {
   }
 }
 
-/* Results without elements, and sums without summands. */
+/* Tests results without elements, and sums without summands. */
 static void test_empty(void **state) {
   (void)state;
   uint64_t seed = 24;

@@ -1,4 +1,4 @@
-/* The normalizations against their formulas in f64. */
+/* Tests the normalizations against their formulas in f64. */
 #include "node_case.h"
 
 static const double epsilon = (double)1e-5f;
@@ -46,7 +46,7 @@ static void test_batch(void **state) {
   }
 }
 
-/* Training mode is rejected with a reason. */
+/* Training mode must be rejected with a reason. */
 static void test_batch_training(void **state) {
   (void)state;
   uint64_t seed = 42;
@@ -70,7 +70,7 @@ static void test_batch_training(void **state) {
   case_end(c);
 }
 
-/* InstanceNormalization, and GroupNormalization with one scale per group (opset 18) or per channel (opset 21). */
+/* Tests InstanceNormalization, and GroupNormalization with one scale per group (opset 18) or per channel (opset 21). */
 static void test_groups(void **state) {
   (void)state;
   uint64_t seed = 43;
@@ -99,8 +99,8 @@ static void test_groups(void **state) {
   }
 }
 
-/* LayerNormalization with its outputs of statistics, and RMSNormalization. The scale has all, some or more than the normalized
- * axes. */
+/* Tests LayerNormalization, with the statistics as outputs, and RMSNormalization. The scale has all of the normalized axes,
+ * some of them, or more axes than these. */
 static void test_layer(void **state) {
   (void)state;
   uint64_t seed = 44;
@@ -185,7 +185,7 @@ static void test_lrn(void **state) {
   }
 }
 
-/* MeanVarianceNormalization over axes 0 and 2, and LpNormalization along axis 1, of tensors of rank 3. */
+/* Tests MeanVarianceNormalization over axes 0 and 2, and LpNormalization along axis 1, of tensors of rank 3. */
 static void test_axes(void **state) {
   (void)state;
   uint64_t seed = 46;

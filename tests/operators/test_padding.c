@@ -1,8 +1,8 @@
-/* Independence along axes (operators/common/padding.h). Every case is one node whose dims are letters. For every set of letters,
- * the dims in the set are left open, and the rule must say whether the node is independent along them. If it is, the node runs
- * twice: with exact inputs, and with inputs padded along the open axes with random numbers, NaNs and infinities. The results of
- * the padded run must begin with those of the exact run, bit for bit. Only matrix products may round differently, because their
- * kernels use another loop for few rows. */
+/* Tests the rules that decide whether a node is independent along padded axes (operators/common/padding.h). Every case is one
+ * node whose dims are letters. For every set of letters, the dims in the set are left open, and the rule must say whether the
+ * node is independent along them. If it is, the node runs twice: with exact inputs, and with inputs padded along the open axes
+ * with random numbers, NaNs and infinities. The results of the padded run must begin with those of the exact run, bit for bit.
+ * Only matrix products may round differently, because their kernels use another loop for few rows. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,8 +400,9 @@ static uint32_t letters_of(const char *text, bool inputs) {
   return letters;
 }
 
-/* Returns whether the node ran both with exact and with padded inputs. It does not if the random sizes are not valid for it, or
- * if it is not independent along the open axes. */
+/* Checks that the verdict on independence along the axes `open` is `expected`. If the node is independent, runs it with exact
+ * and with padded inputs and compares the results. Returns whether it ran. It does not run if the random sizes are invalid for
+ * the node. */
 static bool try_open(const node_case *what, uint32_t open, uint64_t seed, bool expected) {
   setting s = {.what = what, .open = open, .seed = seed * 977 + open};
   clv_error error = {0};

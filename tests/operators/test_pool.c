@@ -1,4 +1,4 @@
-/* Pools against loops over windows in f64, with random shapes, attributes and dtypes. */
+/* Tests pools against loops over windows in f64, with random shapes, attributes and dtypes. */
 #include "node_case.h"
 
 typedef struct pool_shape {

@@ -1,4 +1,4 @@
-/* Quantization against the formula in double, for one scale per tensor, per slice of an axis and per block. */
+/* Tests quantization against the formula in double, for one scale per tensor, per slice of an axis and per block. */
 #include "kernel_case.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -110,7 +110,8 @@ static void test_dynamic(void **state) {
   assert_true(zero == 0 && y[3] == 0 && isfinite(scale));
 }
 
-/* Lengths near those of vectors, blocks and a thread's share; the least and the greatest element at random positions; NaNs. */
+/* Tests lengths near those of vectors, blocks and a thread's share, with the least and the greatest element at random
+ * positions, and with NaNs. */
 static void test_dynamic_lengths(void **state) {
   static const int64_t counts[] = {1, 63, 64, 65, 130, 4095, 4096, 4097, 12345, 200003};
   uint64_t seed = 9;
@@ -183,7 +184,7 @@ static void test_bytes(void **state) {
   }
 }
 
-/* Scales whose number does not match the axis are rejected, not read beyond their end. */
+/* If the number of scales does not match the axis, the call must be rejected, and no scale may be read beyond the end. */
 static void test_refusals(void **state) {
   float x[6] = {0}, scale[4] = {1, 1, 1, 1};
   uint8_t y[6], zero[2] = {0};

@@ -1,5 +1,5 @@
-/* Reductions, ArgMax/ArgMin, CumSum/CumProd and Softmax against simple loops, with random shapes and axes. Results must not
- * depend on the number of threads. */
+/* Tests reductions, ArgMax/ArgMin, CumSum/CumProd and Softmax against simple loops, with random shapes and axes. Results must
+ * not depend on the number of threads. */
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -97,7 +97,7 @@ static void test_reductions(void **state) {
   }
 }
 
-/* Every set of reduced axes of a tensor of rank 4. */
+/* Tests every set of reduced axes of a tensor of rank 4. */
 static void test_every_axis_set(void **state) {
   uint64_t seed = 2;
   (void)state;
@@ -133,7 +133,8 @@ static void test_integers(void **state) {
   assert_true(!any);
 }
 
-/* A reduction of no elements gives the identity of the operation; for extremes, the least or greatest number of the dtype. */
+/* A reduction of no elements must give the identity of the operation; for extremes, the least or greatest number of the
+ * dtype. */
 static void test_empty(void **state) {
   float y[2];
   int8_t bytes[2];

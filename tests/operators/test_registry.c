@@ -1,5 +1,5 @@
-/* Both tables of kernels: every fast kernel has a separate reference kernel for the same operator, and accepts the same dtypes
- * and calls. */
+/* Tests both tables of kernels: every fast kernel must have a separate reference kernel for the same operator, and must accept
+ * the same dtypes and calls. */
 #include "backends/common/kernels.h"
 #include "support.h"
 

@@ -1,4 +1,5 @@
-/* Resize and Upsample against the specification's formulas, evaluated position by position in f64 over two axes at once. */
+/* Tests Resize and Upsample against the specification's formulas, evaluated position by position in f64 over two axes at
+ * once. */
 #include "node_case.h"
 
 typedef struct resize_case {
@@ -109,7 +110,7 @@ static void one_case(uint64_t *seed) {
   }
   clv_dtype dtype = is_nearest && random_in(seed, 0, 2) == 0 ? CLV_U8 : random_float_dtype(seed);
   case_input(c, seed, dtype, 4, (int64_t[]){2, 3, r.in[0], r.in[1]});
-  /* axes [-1, 2] lists the second axis first */
+  /* axes, if given, is [-1, 2], which lists the second spatial axis first */
   int64_t n = some_axes ? 2 : 4, first = some_axes ? 1 : 2, second = some_axes ? 0 : 3;
   bool crop = strcmp(r.transform, "tf_crop_and_resize") == 0;
   clv_tensor *roi = case_input(c, seed, crop ? CLV_F32 : CLV_DTYPE_NONE, 1, (int64_t[]){2 * n});
@@ -138,7 +139,7 @@ static void test_modes(void **state) {
   for (int i = 0; i < 600; ++i) one_case(&seed);
 }
 
-/* keep_aspect_ratio_policy: both axes get the smaller or the larger of the two scales; sizes are rounded half up. */
+/* Tests keep_aspect_ratio_policy: both axes get the smaller or the larger of the two scales; sizes are rounded half up. */
 static void test_aspect_ratio(void **state) {
   (void)state;
   uint64_t seed = 52;
@@ -162,8 +163,8 @@ static void test_aspect_ratio(void **state) {
   }
 }
 
-/* Older opsets: scales are an attribute (Upsample 7) or input 1 (Upsample 9, Resize 10); coordinates are asymmetric and rounded
- * down. */
+/* Tests older opsets, in which scales are an attribute (Upsample 7) or input 1 (Upsample 9, Resize 10); coordinates are
+ * asymmetric and rounded down. */
 static void test_older_versions(void **state) {
   (void)state;
   uint64_t seed = 53;

@@ -1,5 +1,5 @@
-/* SparseAggregate and SparseAttention against sums in double: random graphs with empty rows, loops, repeated edges and rows of
- * many edges; every dtype; numbers of columns near the block sizes. Invalid offsets and sources must be rejected. */
+/* Tests SparseAggregate and SparseAttention against sums in double: random graphs with empty rows, loops, repeated edges and
+ * rows of many edges; every dtype; numbers of columns near the block sizes. Invalid offsets and sources must be rejected. */
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -100,7 +100,8 @@ static void aggregates(void **state) {
   }
 }
 
-/* The graph is large enough for several threads. The result has the same bits as if rows were computed one at a time. */
+/* Tests a graph that is large enough for several threads. The result must have the same bits as if rows were computed one at a
+ * time. */
 static void threads_do_not_matter(void **state) {
   (void)state;
   if (find_kernel != clv__fast_kernel_find) skip(); /* the reference kernel uses one thread and adds in double */
@@ -126,7 +127,7 @@ static void threads_do_not_matter(void **state) {
   free(row), free(data.data), free(out.data), free(g.offsets.data), free(g.sources.data);
 }
 
-/* SparseAttention, whose hub row is divided among threads by heads, has the same bits on one thread. */
+/* SparseAttention divides the heads of a hub row among threads. The result must have the same bits as on one thread. */
 static void attention_on_threads(void **state) {
   (void)state;
   uint64_t seed = 10;

@@ -1,5 +1,5 @@
-/* clv__turn_f32(), which transposes matrices, against its definition, with sides near multiples of the block size. Nothing next
- * to the result may be written. */
+/* Tests clv__turn_f32(), which transposes matrices, against its definition, with sides near multiples of the block size.
+ * Nothing next to the result may be written. */
 #include <stdlib.h>
 #include <string.h>
 
