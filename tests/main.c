@@ -1,5 +1,5 @@
-/* All unit tests in one program: `cleave_tests NAME` runs the cmocka program of tests/NAME.c, whose main() the build renamed;
- * without a name the tests are listed. */
+/* All unit tests in one program. `cleave_tests NAME` runs the cmocka tests of tests/NAME.c; the build has renamed their main().
+ * Without NAME, the program lists the names of all tests. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const struct {
 
 int main(int argc, char **argv) {
   const size_t count = sizeof tests / sizeof *tests;
-  clv__vnpu_guard_default = true; /* docs/virtual-npu.md: guard=1 for all virtual NPUs */
+  clv__vnpu_guard_default = true; /* as if every virtual NPU were opened with guard=1 (docs/virtual-npu.md) */
   for (size_t i = 0; i < count; ++i) {
     if (argc < 2) {
       puts(tests[i].name);

@@ -31,7 +31,7 @@ static void constant(decoder *d, const char *name, clv_dtype dtype, int32_t rank
   clv__builder_type(d->g.builder, id, &type);
 }
 
-/* Scale and bias of a layer normalisation: about 1 and about 0, with small random differences. */
+/* Adds the scale, about 1, and the bias, about 0, of a layer normalisation, with small random differences. */
 static void norm_weights(decoder *d, const char *scale, const char *bias) {
   float ones[DECODER_WIDTH], shifts[DECODER_WIDTH];
   for (int i = 0; i < DECODER_WIDTH; ++i) {
@@ -173,7 +173,7 @@ static void mlp(decoder *d) {
 }
 
 static void shared(decoder *d) {
-  static const float scale = 0.25f, never = -1e9f; /* 1 / sqrt(16) */
+  static const float scale = 0.25f, never = -1e9f; /* scale: 1 / sqrt(16) */
   int64_t queries = test_graph_symbol(&d->g, "Q");
   float words[DECODER_WORDS * DECODER_WIDTH], places[DECODER_LONGEST * DECODER_WIDTH];
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) words[i] = test_random_float(&d->g.seed);

@@ -15,7 +15,8 @@ static bool supports(void *user_data, const char *device, const clv_node_info *n
 
 /* ---- Devices ---- */
 
-/* The slots that a device lacks, so that the library does without them. Never the slot that is to fail. */
+/* Draws the optional slots that a device lacks, so that the library must do without them. The slot that is to fail is never one
+ * of them. */
 static uint64_t draw_left_out(schedule *s) {
   static const uint64_t left_out[] = {0,
                                       INTERPOSER_CAPTURE,
@@ -28,8 +29,10 @@ static uint64_t draw_left_out(schedule *s) {
 }
 
 static interposer *make_device(schedule *s, uint32_t device) {
-  static const char *const spaces[FAULTY_DEVICES] = {"far", "farther", "farthest"}; /* spaces of their own need copies */
-  bool is_saved = s->slot == INTERPOSER_executable_load || s->slot == INTERPOSER_executable_save; /* the CPU does not save */
+  /* A device with its own memory space needs copies. */
+  static const char *const spaces[FAULTY_DEVICES] = {"far", "farther", "farthest"};
+  /* Only the virtual NPU can save executables. */
+  bool is_saved = s->slot == INTERPOSER_executable_load || s->slot == INTERPOSER_executable_save;
   bool is_npu = device != FAULTY_DEVICES - 1 && (is_saved || test_random(&s->random) % 2 == 0);
   s->strikers[device] = (striker){s, device};
   return interposer_create(
@@ -45,7 +48,7 @@ static interposer *make_device(schedule *s, uint32_t device) {
                             .user_data = &s->strikers[device]});
 }
 
-/* The log must name the call of each fault, like any other report. */
+/* Checks a message of the log. It must name the call of each fault that it mentions, like any other report. */
 static void hear(void *user_data, int level, const char *text) {
   world *w = user_data;
   (void)level;
@@ -101,7 +104,7 @@ static void make_inputs(world *w) {
 }
 
 static bool make_plan(world *w) {
-  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* most of them ignore prices */
+  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* most of these ignore prices */
   schedule *s = w->schedule;
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;

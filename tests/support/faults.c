@@ -24,7 +24,7 @@ const interposer_slot fault_slots[FAULT_SLOTS] = {INTERPOSER_open,
                                                   INTERPOSER_capture_end,
                                                   INTERPOSER_captured_launch};
 
-/* Draws those of fault_slots more often than the others. */
+/* Draws a slot whose calls can fail. Draws the slots of fault_slots more often than other slots. */
 static interposer_slot draw_slot(uint64_t *random) {
   if (test_random(random) % 3 != 0) return fault_slots[test_random(random) % FAULT_SLOTS];
   interposer_slot slot;
@@ -51,7 +51,8 @@ static void draw_devices(schedule *s) {
   } while (s->struck == 0);
 }
 
-/* Makes the calls of the slot happen, after the faults have begun. */
+/* Changes the schedule so that calls of the slot occur while it is armed: its faults begin no later than the stage of these
+ * calls, and the features that cause the calls are on. */
 static void allow(schedule *s, interposer_slot slot) {
   fault_stage last = slot == INTERPOSER_open    ? STAGE_OPEN
                      : slot == INTERPOSER_claim ? STAGE_PLAN
@@ -118,7 +119,8 @@ static bool is_hit(schedule *s, const interposer_call *call) {
   }
 }
 
-/* supports() fails by rejecting a node. The last device of a list must support it. */
+/* Whether a call of the slot can fail on this device. supports() fails by rejecting a node, except on the last of
+ * fault_devices, which must support every node. */
 static bool can_fail(const striker *by, interposer_slot slot) {
   return interposer_slot_fails(slot) || (slot == INTERPOSER_supports && by->device != FAULTY_DEVICES - 1);
 }
@@ -211,8 +213,9 @@ static bool names_call(const char *text, const fault *f) {
   return f->is_later && is_waiting && (has_work(text) || strstr(text, "copies to and from") != NULL);
 }
 
-/* Whether the text names the partition, or the transfer between partitions. Devices are opened, and choose groups of nodes,
- * before there are partitions. Partitions share the memory of the values between them. */
+/* Whether the text names the place of the failed call: a partition or a transfer between partitions. Before there are
+ * partitions, when devices are opened or choose groups of nodes, it must name that step instead. The memory of values between
+ * partitions belongs to no single partition. */
 static bool names_place(const char *text, interposer_slot slot) {
   if (slot == INTERPOSER_open) return strstr(text, "device '") != NULL;
   if (slot == INTERPOSER_claim) return strstr(text, "node groups") != NULL;
@@ -221,8 +224,8 @@ static bool names_place(const char *text, interposer_slot slot) {
          strstr(text, "copies to and from") != NULL;
 }
 
-/* Whether the partition that the text names is one of the device. Only without fallback, and if no partition was divided, it is
- * the plan's. */
+/* Whether the partition that the text names is one of the device. The number of a partition is that of the plan only if there
+ * is no fallback and no partition was divided; otherwise the answer is yes. */
 static bool is_partition_of(const world *w, const char *text, uint32_t device) {
   const char *at = strstr(text, "partition ");
   unsigned p;
@@ -231,8 +234,8 @@ static bool is_partition_of(const world *w, const char *text, uint32_t device) {
   return p < w->plan->partition_count && w->plan->partitions[p].device == world_device(w, device);
 }
 
-/* The report of a hang names the call that enqueued the work. Later calls of a lost device are not made: their reports name only
- * where it is missing. */
+/* Checks the report of a hang, which must name the call that enqueued the work. The library makes no further calls to a device
+ * that it has lost; later reports name only the partition or transfer that needs the device. */
 static void check_hang(world *w, const char *report, const char *what) {
   bool is_named = false, is_gone = strstr(report, "it did not answer in time") != NULL;
   for (uint32_t k = 0; k < FAULTY_DEVICES; ++k)
@@ -255,7 +258,8 @@ void world_check_report(world *w, const char *report, const char *what) {
   }
   for (const char *at = report; (at = strstr(at, mark)) != NULL; from = at) {
     char text[1200];
-    if (strncmp(from + strspn(from, "0123456789"), "; not cached: ", 14) == 0) from = report; /* of the same partition */
+    /* A fault after "; not cached: " is of the partition that the beginning of the report names. */
+    if (strncmp(from + strspn(from, "0123456789"), "; not cached: ", 14) == 0) from = report;
     snprintf(text, sizeof text, "%.*s", (int)(at - from), from);
     at += sizeof mark - 1;
     fault *f = &w->schedule->faults[strtoul(at, NULL, 10) - 1];
@@ -329,7 +333,7 @@ static void check_failure(world *w, const clv_error *error, const char *what) {
     world_complain(w, "%s fails: %s", what, error->message);
 }
 
-/* Each fallback must have a fault as its reason. */
+/* Checks that each fallback has a fault as its reason. */
 static void check_fallbacks(world *w, clv_session *session) {
   clv__incident incident;
   for (uint32_t i = 0; clv__session_incident(session, i, &incident); ++i) {
@@ -404,7 +408,8 @@ static bool must_report(interposer_slot slot) {
   return must;
 }
 
-/* A failure is reported, even if the run succeeds without the call. Of several failures, the first may be the reason for all. */
+/* Checks that a failure is reported, even if the run succeeds without the call. Does nothing if several calls failed, because
+ * the reports may name only the first. */
 static void check_silence(world *w) {
   const schedule *s = w->schedule;
   bool has_failed = s->action == INTERPOSER_FAIL || s->action == INTERPOSER_FAIL_LATER;

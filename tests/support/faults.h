@@ -23,14 +23,14 @@ typedef enum fault_kind {
   FAULT_KINDS
 } fault_kind;
 
-/* The stage from which calls fail. */
+/* The stage from which on calls may fail. */
 typedef enum fault_stage {
   STAGE_OPEN,
   STAGE_PLAN,
   STAGE_SESSION,
   STAGE_FIRST_RUN,
   STAGE_LATER_RUN,
-  STAGE_COUNT /* never */
+  STAGE_COUNT /* faults never begin */
 } fault_stage;
 
 /* One fault that occurred. */
@@ -43,7 +43,7 @@ typedef struct fault {
 } fault;
 
 struct schedule;
-typedef struct striker { /* what the hook of one device is given */
+typedef struct striker { /* the user data of one device's hook, schedule_strike() */
   struct schedule *schedule;
   uint32_t device;
 } striker;
@@ -53,17 +53,17 @@ typedef struct schedule {
   fault_kind kind;
   fault_stage from;
   bool no_fallback;
-  const char *list;     /* of devices */
-  uint32_t struck;      /* bits of the devices with faults */
-  bool is_asynchronous; /* the devices are; otherwise they work in the caller's thread */
+  const char *list;     /* the devices, separated by commas */
+  uint32_t struck;      /* bit k: device k of fault_devices has faults */
+  bool is_asynchronous; /* the devices work asynchronously; otherwise in the thread of the caller */
   bool is_open;         /* the graph's sizes are open, and differ from run to run */
   bool is_cached;       /* executables are in a cache before the first fault */
   bool claims, finishes;
   uint64_t left;        /* calls until the one that fails or hangs */
-  interposer_slot slot; /* FAULT_SLOT, FAULT_SLOT_AT */
+  interposer_slot slot; /* the slot that fails, for FAULT_SLOT and FAULT_SLOT_AT */
   interposer_action action;
   clv_status status;
-  double time_limit_s;  /* of devices; 0: none */
+  double time_limit_s;  /* for each answer of a device; 0: no limit */
   pthread_mutex_t lock; /* protects the members below and world.problem: calls come from several threads */
   bool is_armed;
   uint32_t fault_count;
@@ -74,14 +74,15 @@ typedef struct schedule {
 /* The names of the devices that may fail. The last one supports every node and can stand in for the CPU. */
 extern const char *const fault_devices[FAULTY_DEVICES];
 
-/* The calls that a set of schedules must have made fail. */
+/* The slots of which a large set of schedules must have made a call fail. */
 extern const interposer_slot fault_slots[FAULT_SLOTS];
 
 /* Draws a schedule. Without fallback, the last device of the list may fail, too. */
 void schedule_draw(schedule *s, uint64_t seed, bool no_fallback);
-/* Changes a schedule: only call number `at` of the slot fails, from the first session on if such calls occur as late as that. */
+/* Changes a schedule so that only call number `at` of the slot gets the fate `action`. Calls are counted from the creation of
+ * the first session on or, if the slot is called only before that, from an earlier stage on. */
 void schedule_aim(schedule *s, interposer_slot slot, interposer_action action, uint64_t at);
-interposer_fate schedule_strike(void *striker, const interposer_call *call); /* the hook of the devices */
+interposer_fate schedule_strike(void *striker, const interposer_call *call); /* the hook of the devices that may fail */
 void schedule_arm(schedule *s, bool is_armed);
 void schedule_reach(schedule *s, fault_stage now); /* arms the schedule if its faults begin at this stage */
 
@@ -96,8 +97,8 @@ typedef struct world {
   clv_plan *plan;
   uint32_t input_count, output_count;
   float data[SHAPES][2][32];
-  clv_tensor inputs[SHAPES][2], expected[SHAPES][MOST_OUTPUTS]; /* of each run in turn */
-  char problem[1600];                                           /* the first one found; "": none */
+  clv_tensor inputs[SHAPES][2], expected[SHAPES][MOST_OUTPUTS]; /* by shape; runs use the shapes in turn */
+  char problem[1600];                                           /* the first problem that was found; "": none */
 } world;
 
 /* Records the first problem. It is reported once the world is closed, if the schedule need not be repeated. */

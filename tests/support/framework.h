@@ -65,7 +65,7 @@ static inline void check_graph(machine *m, clv_graph *graph, const clv_tensor *i
   clv_plan_destroy(plan);
 }
 
-/* An output whose size depends on the input's values, in synchronous and asynchronous runs. */
+/* Checks an output whose size depends on the input's values, in synchronous and asynchronous runs. */
 static inline void check_sized_by_data(const char *device) {
   char async[64];
   snprintf(async, sizeof async, "%s:async=yes", device);
@@ -95,7 +95,7 @@ static inline void check_sized_by_data(const char *device) {
   }
 }
 
-/* One session whose sizes change from run to run, including size 0. */
+/* Checks one session whose sizes change from run to run, including size 0. */
 static inline void check_open_sizes(const char *devices) {
   machine m;
   test_graph g;
@@ -122,8 +122,8 @@ static inline void check_open_sizes(const char *devices) {
   machine_close(&m);
 }
 
-/* Options of a device: each of `good` is accepted and gives a working session, each of `bad` is rejected with the device's name.
- */
+/* Checks options of a device: each of `good` must be accepted and give a working session; each of `bad` must be rejected with
+ * an error that names the device. */
 static inline void check_options(const char *device, const char *const *good, size_t good_count, const char *const *bad,
                                  size_t bad_count) {
   char text[128];

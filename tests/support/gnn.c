@@ -65,7 +65,8 @@ clv__gnn_model *test_gnn_model(const clv_allocator *allocator, clv__gnn_type typ
     bool is_gat = type == CLV__GNN_GAT;
     layer->in = i == 0 ? feature_count : clv__gnn_layer_width(layer - 1);
     layer->out = 1 + (uint32_t)(test_random(&seed) % 12);
-    if (test_random(&seed) % 3 == 0) layer->out = layer->in + 1; /* wider: the product comes after the aggregation */
+    /* A layer wider than its input multiplies by the weights after the aggregation. */
+    if (test_random(&seed) % 3 == 0) layer->out = layer->in + 1;
     layer->heads = is_gat ? 1 + (uint32_t)(test_random(&seed) % 3) : 1;
     layer->concat = !is_gat || test_random(&seed) % 2 == 0;
     layer->activation = (clv__gnn_activation)(test_random(&seed) % 3);

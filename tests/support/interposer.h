@@ -53,11 +53,11 @@ bool interposer_slot_enqueues(interposer_slot slot);
 typedef struct interposer_call {
   interposer_slot slot;
   uint32_t device;      /* index among the devices opened through this interposer */
-  uint64_t number;      /* number of the call, from 1 */
+  uint64_t number;      /* number of the call among all calls, from 1 */
   uint64_t slot_number; /* number of the call among the calls of its slot, from 1 */
   const void *object;   /* the buffer, event, weight, executable, instance or capture */
   const void *stream;
-  uint64_t size_bytes; /* of buffer_alloc() and copies */
+  uint64_t size_bytes; /* size of the buffer that buffer_alloc() creates, or of a copy */
   const char *text;    /* open(): the device's name; weight_upload(): the id */
   const clv_graph_view *graph;
   const clv_execute_args *args;
@@ -74,12 +74,12 @@ typedef enum interposer_action {
 
 typedef struct interposer_fate {
   interposer_action action;
-  clv_status status;   /* CLV_OK means CLV_DEVICE_ERROR */
+  clv_status status;   /* the status of a call that fails; CLV_OK stands for CLV_DEVICE_ERROR */
   const char *message; /* NULL: a message that names the slot */
   double delay_s;      /* delay at the beginning of the call */
 } interposer_fate;
 
-/* Called in the thread of the call, without locks. */
+/* The hook. It is called in the thread of the call, while the interposer holds no lock. */
 typedef interposer_fate (*interposer_hook)(void *user_data, const interposer_call *call);
 
 typedef enum interposer_order { INTERPOSER_AS_IT_IS, INTERPOSER_SYNCHRONOUS, INTERPOSER_ASYNCHRONOUS } interposer_order;
@@ -94,8 +94,8 @@ typedef struct interposer_options {
   /* Overrides is_synchronous. If this makes an asynchronous device synchronous, each call waits for its work. */
   interposer_order order;
   uint64_t without; /* slots (INTERPOSER_BIT) that are NULL */
-  /* claim and finish (INTERPOSER_BIT), if the backend lacks them: claim() then claims each run of neighbouring free nodes, and
-   * finish() does nothing. */
+  /* Slots (INTERPOSER_BIT of claim or finish) that the interposer adds if the backend lacks them: claim() then claims each run
+   * of neighbouring free nodes, and finish() does nothing. */
   uint64_t with;
   bool finish_on_close; /* when a hung device is closed, it finishes its work instead of abandoning it */
   interposer_hook hook; /* may be NULL */
@@ -110,7 +110,7 @@ void interposer_destroy(interposer *self);
 /* The query function: pass it to clv_context_add_backend(context, interposer_query, self). */
 clv_status interposer_query(const clv_host *host, void *self, const clv_backend **backend, clv_error *error);
 
-/* Applies to later calls, not to calls in progress. */
+/* Sets the hook for later calls. Calls in progress keep the hook that they began with. */
 void interposer_set_hook(interposer *self, interposer_hook hook, void *user_data);
 /* Lets all devices that hang continue. */
 void interposer_release(interposer *self);
@@ -123,8 +123,8 @@ uint64_t interposer_left(interposer *self);                        /* objects th
  * first such call. */
 bool interposer_misused(interposer *self, char *text, size_t bytes);
 
-/* The log: the slots in `slots` (bits) that were called since interposer_log_clear(), in order, as "execute*3 captured_launch".
- */
+/* The log. interposer_log_text() writes the calls since interposer_log_clear() of the slots in `slots` (bits), in order:
+ * "execute*3 captured_launch". */
 void interposer_log_clear(interposer *self);
 void interposer_log_text(interposer *self, uint64_t slots, char *text, size_t bytes);
 

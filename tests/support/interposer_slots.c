@@ -631,7 +631,7 @@ void interposer_fill(interposer *self) {
       .close = close_device,
       .info = device_info,
   };
-  /* The slots that the backend has and that are not left out. */
+  /* Offer each slot that the backend has, unless the options leave it out. */
 #define PUT(slot) \
   if (behind.slot != NULL && (self->options.without & INTERPOSER_BIT(slot)) == 0) self->table.slot = slot
   PUT(supports);
@@ -669,7 +669,7 @@ void interposer_fill(interposer *self) {
 #undef PUT
   if ((self->options.with & INTERPOSER_BIT(claim)) != 0) self->table.claim = claim;
   if ((self->options.with & INTERPOSER_BIT(finish)) != 0) self->table.finish = finish;
-    /* Offer each group that the backend has, unless the options leave out one of its slots. */
+    /* Offer each group of slots that the backend has, unless the options leave out one of its slots. */
 #define PUT_GROUP(group, bits) \
   if (behind.group != NULL && (self->options.without & (bits)) == 0) self->table.group = &group##_slots
   PUT_GROUP(save, INTERPOSER_BLOBS);

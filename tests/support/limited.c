@@ -64,8 +64,8 @@ static void store_weight(drawing *d, const char *name, const matrix *m) {
   test_graph_constant(&d->graph, name, &tensor);
 }
 
-/* Writes the name of a weight of `rows` rows to `name` and returns it: a new one, or sometimes one that exists. Its width is
- * `width`, or random if that is 0. */
+/* Draws a weight of `rows` rows and writes its name to `name`: a new weight, or sometimes one that other nodes read too. Its
+ * width is `width`, or random if `width` is 0. */
 static matrix draw_weight(drawing *d, clv_dtype dtype, int64_t rows, int64_t width, char name[16]) {
   static const int64_t widths[] = {8, 16, 24, 48, 64};
   matrix m = {dtype, rows, width != 0 ? width : widths[below(d, 5)]};
@@ -82,13 +82,13 @@ static matrix draw_weight(drawing *d, clv_dtype dtype, int64_t rows, int64_t wid
   return m;
 }
 
-/* Returns a value that exists, often one of the last. */
+/* Returns the number of a value of the unfinished model, often one of the last three. */
 static uint32_t draw_value(drawing *d) {
   uint32_t near = below(d, 3);
   return below(d, 2) == 0 && near < d->value_count ? d->value_count - 1 - near : below(d, d->value_count);
 }
 
-/* Returns a value with the type of `value`, which may be that value. */
+/* Returns the number of a value with the type of value number `value`: sometimes another value, otherwise `value` itself. */
 static uint32_t draw_like(drawing *d, uint32_t value) {
   uint32_t other = draw_value(d);
   const matrix *a = &d->values[value], *b = &d->values[other];
@@ -156,7 +156,8 @@ static matrix complete(drawing *d, uint32_t op, uint32_t value, operands *o) {
   return type;
 }
 
-/* Counts the scratch of the node's kernel too. */
+/* Records the operator, the dtypes and the bytes of the node for the test. The bytes include the scratch of the node's
+ * kernel. */
 static void describe_node(drawing *d, uint32_t op, operands *o, const matrix *result) {
   const clv__kernel *kernel = clv__fast_kernel_find("", limited_operators[op]);
   count_operand(o, result);
@@ -178,7 +179,7 @@ static void add_node(drawing *d) {
   add_value(d, &o, value);
   matrix result = complete(d, op, value, &o);
   const char *attribute = op == CAST ? "to" : op == CONCAT || op == FLATTEN ? "axis" : NULL;
-  /* For Cast: the numbers of ONNX for f32 and f16. */
+  /* The value of `attribute`. For Cast it is ONNX's number of the dtype: 1 for f32, 10 for f16. */
   const int64_t setting = op != CAST ? 1 : result.dtype == CLV_F32 ? 1 : 10;
   snprintf(name, sizeof name, "n%u", d->node_count);
   snprintf(out, sizeof out, "v%u", d->value_count);
@@ -206,8 +207,9 @@ static void draw_model(drawing *d, const clv_allocator *allocator, uint64_t seed
 
 /* ---- The devices ---- */
 
-/* Draws a memory. `slack` of 16: from what the largest node needs to what everything needs; 0: hardly more than that node needs,
- * so that weights must be streamed, and values between partitions decide. Sometimes less. */
+/* Draws the memory size of a device: the bytes that the largest node needs, plus a random part of `slack` sixteenths of the
+ * bytes of all weights and values. If `slack` is 0, weights must be streamed, and the values between partitions decide whether
+ * a plan fits. One size in 16 is reduced, and then often too small for the largest node. */
 static uint64_t draw_memory(drawing *d, uint32_t slack) {
   uint64_t largest = 0, spread = d->weight_bytes + d->value_bytes;
   for (uint32_t n = 0; n < d->node_count; ++n) {

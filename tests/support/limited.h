@@ -7,18 +7,18 @@
 
 enum { LIMITED_ROWS = 8, LIMITED_MOST_WIDTH = 96, LIMITED_MOST_NODES = 14, LIMITED_MOST_NPUS = 3 };
 
-/* What the device's description says; the test judges plans and refusals by it. */
+/* The limits in a device's description. The test judges plans and refusals by them. */
 typedef struct limited_npu {
   uint32_t operators;             /* bits: indices in limited_operators */
   uint32_t dtypes;                /* bits: clv_dtype */
   uint64_t memory_bytes;          /* 0: no limit */
-  uint32_t max_inputs, max_nodes; /* of a partition; 0: no limit */
+  uint32_t max_inputs, max_nodes; /* the most that a partition may have; 0: no limit */
 } limited_npu;
 
 typedef struct limited_node {
   uint32_t op;         /* index in limited_operators */
-  uint32_t dtypes;     /* bits: of its operands */
-  uint64_t size_bytes; /* of its operands and the scratch of its kernel, each rounded up to 64 bytes */
+  uint32_t dtypes;     /* bits: the dtypes (clv_dtype) of its operands */
+  uint64_t size_bytes; /* bytes of its operands and of the scratch of its kernel, each rounded up to a multiple of 64 */
 } limited_node;
 
 /* A model on 2 or 3 virtual NPUs, with or without the CPU as the last device. */
@@ -32,7 +32,7 @@ typedef struct limited_case {
   char list[32];                      /* the devices: "npu,npu1,cpu" */
 } limited_case;
 
-extern const char *const limited_operators[]; /* the last is NULL */
+extern const char *const limited_operators[]; /* ends with NULL */
 
 void limited_draw(const clv_allocator *allocator, uint64_t seed, limited_case *drawn);
 

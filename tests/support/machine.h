@@ -159,7 +159,7 @@ static inline void machine_check_memory(clv_session *session, const clv_plan *pl
     is_unlimited = is_unlimited || (limit == 0 && space != CLV__SPACE_HOST);
     if (limit == 0) continue;
     weights += plan->needs[d].weight_bytes;
-    for (uint32_t e = 0; e < plan->devices->count; ++e) { /* those that share its memory */
+    for (uint32_t e = 0; e < plan->devices->count; ++e) { /* all devices that share the memory of device d */
       if (plan->devices->items[e].space == space) states += plan->needs[e].scratch_bytes + plan->needs[e].held_bytes;
     }
     if (stats.spaces[space].peak_bytes > states || need > limit) {

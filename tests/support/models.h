@@ -17,23 +17,25 @@ void test_graph_input(test_graph *graph, const char *name, clv_dtype dtype, int3
 int64_t test_graph_symbol(test_graph *graph, const char *name);
 /* Adds an initializer: seeded random numbers in [-1, 1) / sqrt(fan), where fan is the product of all dims but the first. */
 void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const int64_t *dims);
-void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values); /* an i64 vector initializer */
-void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *tensor); /* any initializer; its data is copied */
+/* Adds an i64 vector as an initializer. */
+void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values);
+/* Adds an initializer. Copies its data. */
+void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *tensor);
 void test_graph_node(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs);
 /* Adds a node with one attribute of ints (a scalar unless `is_list`). */
 void test_graph_node_ints(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs,
                           const char *attribute, bool is_list, size_t count, const int64_t *values);
-clv_value_id test_graph_value(test_graph *graph, const char *name); /* created if no value has this name */
+clv_value_id test_graph_value(test_graph *graph, const char *name); /* creates the value if no value has this name */
 clv_graph *test_graph_end(test_graph *graph, const char *outputs);
 
-/* The nodes conv, relu, matmul, add, relu2, concat and softmax: the example in the documentation. */
+/* A graph of seven nodes: conv, relu, matmul, add, relu2, concat and softmax. */
 clv_graph *test_seven_nodes(const clv_allocator *allocator);
 
 /* A random graph of `node_count` f32 elementwise, matmul and view nodes on [4, 8] values, with several components, outputs that
  * are read inside the graph, and early values that are read late. */
 clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count);
 
-/* The same, with [N, 8] values of symbolic N if `is_open`. */
+/* Like test_random_graph(), but if `is_open`, the values are [N, 8] with a symbolic N. */
 clv_graph *test_random_rows(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool is_open);
 
 /* A random graph over inputs "a" and "b" [N,8], "c" [N,T,8] and "i" [N], indices below 16, with symbolic N and T. Most of its

@@ -12,12 +12,13 @@ typedef struct brute {
   const uint32_t *choices;
   char hash[2 * CLV__HASH_BYTES + 1];
   uint32_t most, tried;
-  uint32_t block_of[PLAN_BRUTE_NODES]; /* by node */
+  uint32_t block_of[PLAN_BRUTE_NODES]; /* by node: the number of its partition */
   uint32_t block_devices[PLAN_BRUTE_NODES], block_sizes[PLAN_BRUTE_NODES], block_count;
   clv_plan *found;
 } brute;
 
-/* Sets the order in which the partitions can run: the first that is ready comes next. False: they wait for each other. */
+/* Sets `order` to an order in which the partitions can run: the next one is always the first that is ready. Returns false if
+ * partitions wait for each other. */
 static bool order_blocks(const brute *b, uint32_t *order) {
   const clv_graph *graph = b->graph;
   uint32_t waits[PLAN_BRUTE_NODES] = {0}, done = 0, count = 0;

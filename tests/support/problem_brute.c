@@ -18,8 +18,8 @@ static void *allocate(size_t count, size_t element_bytes) {
   return memory;
 }
 
-/* The time to copy all values, which does not depend on the grouping. To `by_space`, adds the time of the copies
- * from and to each memory space; the entry of space 0, the host, stays 0. */
+/* The time to copy all values, which does not depend on the grouping. Also adds the time of the copies from and to each memory
+ * space to the entries of `by_space`; the entry of space 0, the host, stays 0. */
 static uint64_t copies_ns(const clv__problem *problem, const uint32_t *devices, uint64_t by_space[MAX_SPACES]) {
   uint64_t total = 0;
   for (uint32_t v = 0; v < problem->value_count; ++v) {
@@ -228,7 +228,8 @@ uint64_t test_brute_serial(const clv__problem *problem, uint32_t *placement) {
   sets s;
   sets_init(&s, problem);
   while (next_placement(problem, devices)) {
-    if (test_placement_ns(problem, devices) + test_launches_once(problem, devices) >= least) continue; /* a lower bound */
+    /* This sum is a lower bound of the serial time of every grouping. */
+    if (test_placement_ns(problem, devices) + test_launches_once(problem, devices) >= least) continue;
     uint64_t copies[MAX_SPACES] = {0}, time = best_groups(&s, devices, best).serial_ns;
     if (time == UINT64_MAX) continue;
     time += copies_ns(problem, devices, copies);

@@ -35,8 +35,9 @@ typedef struct test_best_lanes {
 } test_best_lanes;
 test_best_lanes test_brute_lanes(const clv__problem *problem);
 
-/* With memory limits (problem_budgets.c): for two devices and at most TEST_BUDGET_NODES nodes, without limits of inputs and nodes
- * and without weights placed by the user. Aborts if the problem is larger. */
+/* The functions below respect memory limits (problem_budgets.c). They accept problems of two devices and at most
+ * TEST_BUDGET_NODES nodes, without limits of inputs and nodes per partition and without weights placed by the user. They abort
+ * if a problem is larger. */
 enum { TEST_BUDGET_NODES = 9 };
 /* The least serial time of any plan that fits: over all placements, all sequences of partitions, and all choices of streamed
  * weights (any subset per device, not only prefixes of one order). UINT64_MAX: nothing fits. */

@@ -8,7 +8,8 @@
 
 enum { MOST_NODES = 9, MOST_SETS = 1 << MOST_NODES, MOST_VALUES = 32, MOST_WEIGHTS = 18, MOST_DEVICES = 2, MOST_SPACES = 3 };
 
-/* What the best ways to complete a set of nodes may differ in: the time, and the memory at the fullest moment so far. */
+/* One way to complete a set of nodes: its time, and the bytes in memory at the fullest moment so far. A set keeps several
+ * labels if none of them is better in every respect. */
 typedef struct label {
   uint64_t time_ns;
   uint64_t inner[MOST_DEVICES]; /* by device: the most bytes of values inside a partition */
@@ -22,20 +23,20 @@ typedef struct label_list {
 
 typedef struct budgets {
   const clv__problem *problem;
-  /* Of the problem. */
-  uint32_t all; /* all nodes */
+  /* The following fields depend only on the problem. */
+  uint32_t all; /* the set of all nodes */
   uint32_t readers[MOST_VALUES];
   uint32_t views;
   uint32_t before[MOST_SETS];               /* by set: the nodes outside that it reads from */
   uint32_t weights[MOST_SETS];              /* by set: the weights that it reads */
   uint64_t inner[MOST_SETS];                /* by set: the most bytes of values that are read only inside the set */
-  uint64_t set_ns[MOST_SETS][MOST_DEVICES]; /* as one partition, without copies */
-  /* Of the placement. */
+  uint64_t set_ns[MOST_SETS][MOST_DEVICES]; /* by set and device: the time as one partition, without copies */
+  /* The following fields depend on the placement. */
   uint32_t devices[MOST_NODES];
-  uint32_t on[MOST_DEVICES], in_space[MOST_SPACES]; /* nodes */
-  uint64_t rest_ns[MOST_SETS];                      /* rest_of(), or UNKNOWN */
-  /* Of the choice of streamed weights. */
-  uint32_t streamed[MOST_DEVICES], read[MOST_DEVICES]; /* by device: weights */
+  uint32_t on[MOST_DEVICES], in_space[MOST_SPACES]; /* by device, by space: the nodes there */
+  uint64_t rest_ns[MOST_SETS]; /* by set of completed nodes: rest_of(), or UNKNOWN if it is not computed yet */
+  /* The following fields depend on the choice of streamed weights. */
+  uint32_t streamed[MOST_DEVICES], read[MOST_DEVICES]; /* by device: streamed weights; weights to decide about */
   uint64_t resident[MOST_SPACES];
   label_list labels[MOST_SETS];
   uint64_t least;
@@ -62,7 +63,8 @@ static bool leaves(const budgets *b, uint32_t value, uint32_t set) {
   return b->problem->is_output[value] || (b->readers[value] & ~set) != 0;
 }
 
-/* The most bytes of values inside the partition, which need memory from their node to their last reader. */
+/* The most bytes that values inside a partition of `set` need at one time. A value needs memory from the node that makes it to
+ * its last reader. */
 static uint64_t inner_bytes(const budgets *b, uint32_t set) {
   const clv__problem *p = b->problem;
   uint64_t most = 0;
@@ -133,7 +135,8 @@ static bool is_there(const budgets *b, uint32_t value, uint32_t space, uint32_t 
   return (readers & (space == 0 ? ~b->in_space[home] : b->in_space[space])) != 0;
 }
 
-/* Whether the memory of the device holds the value between the partitions: it is there, and a reader or a copy needs it later. */
+/* Whether the memory space holds the value between two partitions, after `done` is complete: the value is there, and a reader
+ * or a copy needs it later. */
 static bool is_held(const budgets *b, uint32_t value, uint32_t space, uint32_t done) {
   uint32_t made = b->problem->producers[value], later = b->readers[value] & ~done;
   if ((made != CLV__NONE && !in(done, made)) || !is_there(b, value, space, done)) return false;
@@ -159,7 +162,7 @@ static uint64_t copies_ns(const budgets *b, uint32_t set, uint32_t space, uint32
   return time_ns;
 }
 
-/* The least time, without streamed weights, of all nodes that are not in `done` and of the copies after it. */
+/* The least time, without streamed weights, of all nodes that are not in `done` and of the copies that follow `done`. */
 static uint64_t rest_of(budgets *b, uint32_t done) {
   const clv__problem *p = b->problem;
   uint64_t time_ns = 0;
@@ -191,7 +194,8 @@ static uint64_t rest_of(budgets *b, uint32_t done) {
 
 /* ---- One choice of streamed weights ---- */
 
-/* The bytes that are alive in the device's memory while a partition of `set` runs after `done`, without those inside it. */
+/* The bytes that are alive in the device's memory while a partition of `set` runs after `done`, not counting values that are
+ * read only inside the partition. */
 static uint64_t alive_bytes(const budgets *b, uint32_t done, uint32_t set, uint32_t device) {
   const clv__problem *p = b->problem;
   uint32_t space = p->spaces[device], used = b->weights[set] & b->streamed[device];
@@ -201,7 +205,8 @@ static uint64_t alive_bytes(const budgets *b, uint32_t done, uint32_t set, uint3
     bool is_used = is_made ? leaves(b, v, set) : (b->readers[v] & set) != 0;
     if (is_used || (is_held(b, v, space, done) && is_held(b, v, space, done | set))) bytes += rounded(p->value_bytes[v]);
   }
-  for (uint32_t w = 0; w < p->weight_count; ++w) { /* one place per weight and memory, from its first to its last partition */
+  /* A streamed weight has one place in each memory, from the first to the last partition that reads it there. */
+  for (uint32_t w = 0; w < p->weight_count; ++w) {
     bool was_used = false, is_needed = false;
     for (uint32_t d = 0; d < p->device_count; ++d) {
       if (p->spaces[d] != space || !in(b->streamed[d], w)) continue;
@@ -221,7 +226,7 @@ static uint64_t stream_ns(const budgets *b, uint32_t set, uint32_t device) {
   return time_ns;
 }
 
-/* The bytes that the device's memory needs, which it may share. */
+/* The bytes that the label `l` needs in the memory of the device, including those of other devices that share this memory. */
 static uint64_t need_of(const budgets *b, const label *l, uint32_t device) {
   const clv__problem *p = b->problem;
   uint32_t space = p->spaces[device];
@@ -311,7 +316,8 @@ static void try_sequences(budgets *b) {
 
 /* ---- All choices ---- */
 
-/* A label that no sequence of partitions can be better than: each node needs memory for what it reads, writes and streams. */
+/* Whether a sequence of partitions may fit, by a lower bound of the memory: each node needs at least what it reads, writes and
+ * streams. */
 static bool may_fit(const budgets *b) {
   const clv__problem *p = b->problem;
   for (uint32_t n = 0; n < p->node_count; ++n) {
@@ -326,7 +332,8 @@ static bool may_fit(const budgets *b) {
   return true;
 }
 
-/* Decides weight after weight: resident or streamed, in any combination. `time_ns`: one copy of each that is streamed. */
+/* Decides for one weight after the other, from weight `weight` of device `device` on, whether it is resident or streamed, and
+ * tries all combinations. `time_ns` is the time of one copy of each weight that is streamed so far. */
 static void try_streams(budgets *b, uint32_t device, uint32_t weight, uint64_t time_ns) {
   const clv__problem *p = b->problem;
   if (rest_of(b, 0) + time_ns >= b->least || !may_fit(b)) return;
@@ -357,7 +364,7 @@ static void place(budgets *b, uint32_t second) {
   const clv__problem *p = b->problem;
   memset(b->on, 0, sizeof b->on);
   memset(b->in_space, 0, sizeof b->in_space);
-  memset(b->rest_ns, 0xff, sizeof b->rest_ns); /* UNKNOWN */
+  memset(b->rest_ns, 0xff, sizeof b->rest_ns); /* bytes of UNKNOWN */
   for (uint32_t n = 0; n < p->node_count; ++n) {
     b->devices[n] = in(second, n);
     b->on[b->devices[n]] |= 1u << n;
@@ -436,7 +443,7 @@ uint64_t test_run_budgets(const clv__problem *problem, const clv__cut *cut, cons
     at = run_partition(b, &at, done, set, cut->devices[p]);
     done |= set;
   }
-  uint64_t time_ns = at.time_ns + rest_of(b, done); /* the copies of outputs */
+  uint64_t time_ns = at.time_ns + rest_of(b, done); /* rest_of() is the time of the copies of outputs to the host */
   for (uint32_t d = 0; d < problem->device_count; ++d) needs[d] = need_of(b, &at, d);
   budgets_destroy(b);
   return time_ns;

@@ -240,7 +240,7 @@ static void draw_limits(draft *d) {
   problem->limits = limits;
 }
 
-/* A device may take some weights only as constants. */
+/* Draws which weights each device can stream. A device takes its other weights only as constants. */
 static void draw_streams(draft *d) {
   if (!has(d, TEST_MEMORY) || chance(d, 50)) return;
   uint16_t *streams = array(d, d->problem->weight_count, sizeof *streams);
@@ -258,9 +258,9 @@ static uint64_t draw_time(draft *d, uint32_t scale, uint32_t style) {
     case 0:
       return scale; /* equal times */
     case 1:
-      return chance(d, 30) ? 0 : below(d, scale + 1); /* zeros */
+      return chance(d, 30) ? 0 : below(d, scale + 1); /* many zeros */
     case 2:
-      return (uint64_t)below(d, 4) * scale / 4; /* ties */
+      return (uint64_t)below(d, 4) * scale / 4; /* few distinct times, so that ties are common */
     default:
       return below(d, scale + 1);
   }
@@ -372,7 +372,8 @@ static void draw_weights(draft *d) {
 clv__problem *test_problem_make(uint64_t seed, const test_problem_options *options, clv__arena *arena) {
   draft d = {.arena = arena, .options = options, .random = seed};
   d.problem = array(&d, 1, sizeof *d.problem);
-  d.features = options->features & (uint32_t)(test_random(&d.random) | test_random(&d.random)); /* three of four on average */
+  /* Keeps three of four features on average. */
+  d.features = options->features & (uint32_t)(test_random(&d.random) | test_random(&d.random));
   draw_devices(&d);
   draw_nodes(&d);
   finish_nodes(&d);

@@ -15,14 +15,14 @@
 
 /* An allocator that counts, and fails on request. */
 typedef struct test_allocator {
-  clv_allocator allocator; /* pass &this->allocator */
+  clv_allocator allocator; /* pass a pointer to this member to the tested functions */
   size_t calls;            /* allocations so far */
   size_t live;             /* allocated and not released */
   size_t fail_at;          /* the call (from 1) that fails; 0: none */
 } test_allocator;
 void test_allocator_init(test_allocator *counting);
 
-/* SplitMix64. */
+/* Seeded random numbers (SplitMix64). The caller sets *state to the seed before the first call. */
 uint64_t test_random(uint64_t *state);
 float test_random_float(uint64_t *state); /* in [-1, 1) */
 
