@@ -23,7 +23,7 @@ static clv_status unknown_section(const char *name, clv_error *error) {
   return clv__error_set(error, CLV_NOT_FOUND, "unknown section '%s'; the sections are: %s", name, known);
 }
 
-/* The requested sections, in the order in which they run. */
+/* Sets `chosen` to the requested sections, in the order in which they run: all sections if the options name none. */
 static clv_status choose(const clv_check_options *options, clv_check_section *chosen, uint32_t *count, clv_error *error) {
   *count = 0;
   for (uint32_t k = 0; k < options->section_count; ++k) {

@@ -76,7 +76,7 @@ typedef struct clv__check_job {
  * a stream, and operands in the device's memory. Call clv__check_job_finish() even if this fails. */
 clv_status clv__check_job_open(clv__check_program *program, const clv_tensor *values, clv__check_job *job, clv_error *error);
 void clv__check_job_finish(clv__check_job *job); /* accepts a zeroed one; waits for the stream */
-/* The types of the view's inputs, as instance_create() expects them. */
+/* Sets *types to the types of the view's inputs, as instance_create() expects them. They are allocated in `arena`. */
 clv_status clv__check_job_types(const clv__check_job *job, const clv_tensor *values, clv__arena *arena, clv_tensor **types,
                                 clv_error *error);
 /* Call both after a resize. clv__check_job_scratch() gives the instance the scratch that it now needs. clv__check_job_place()

@@ -279,7 +279,7 @@ static void add_label(label_list *list, const label *fresh) {
   list->count = kept;
 }
 
-/* Runs a partition of `set` after every way to complete `done`. */
+/* Extends every way to complete the nodes of `done` by a partition of the nodes of `set`, which runs on `device` after them. */
 static void follow(budgets *b, uint32_t done, uint32_t set, uint32_t device) {
   label zero = {0}, step = run_partition(b, &zero, done, set, device);
   uint64_t rest = rest_of(b, done | set);

@@ -17,7 +17,7 @@ typedef struct lines {
 
 typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
 
-enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements per f32 sum; a multiple of LANES */ };
+enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements per f32 sum, but see sum_f32(); a multiple of LANES */ };
 
 static lines lines_of(const clv__kernel_call *call) {
   const clv_tensor *input = &call->inputs[0];
@@ -113,8 +113,9 @@ ALWAYS void exponentials(const float *x, float *y, float largest, float lanes[LA
   if (y != NULL) memcpy(y, values, sizeof values);
 }
 
-/* The sum of the exponentials of a line, which are also written to y unless it is NULL. Up to SUMMED elements at a time are
- * summed in f32. Their sum is then added to a double. */
+/* The sum of the exponentials of a line, which are also written to y unless it is NULL. Each block of SUMMED elements is
+ * summed in f32, and its sum is then added to a double. The last block may be shorter, and a remainder of fewer than LANES
+ * elements belongs to it, too. */
 ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   const int64_t whole = length / LANES * LANES;
   double sum = 0;

@@ -195,7 +195,7 @@ typedef struct unary {
 #define ENTRY(op, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
 static const unary table[] = {UNARY_OPERATORS(ENTRY)};
 
-/* Computes Shrink of integers in double, because lambd and bias are fractions. */
+/* Computes Shrink of integers in double, because lambd and bias may be fractions. */
 static void shrink_integer(const clv__row *row, clv_dtype dtype) {
   enum { BLOCK = 256 };
   double block[BLOCK];
