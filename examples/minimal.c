@@ -6,28 +6,16 @@
 
 int main(int argc, char **argv) {
   static float zeros[1 << 20];
-  clv_context *context = NULL;
-  clv_devices *devices = NULL;
-  clv_graph *graph = NULL;
-  clv_plan *plan = NULL;
   clv_session *session = NULL;
   clv_error error = {0};
   clv_tensor input, output = {0};
-  clv_status failed = clv_context_create(NULL, &context, &error);
-  if (!failed) failed = clv_devices_open(context, NULL, &devices, &error);
-  if (!failed) failed = clv_graph_load(context, argc > 1 ? argv[1] : "model.onnx", &graph, &error);
-  if (!failed) failed = clv_plan_make(graph, devices, NULL, &plan, &error);
-  if (!failed) failed = clv_session_create(plan, NULL, &session, &error);
-  if (!failed) input = *clv_graph_input_type(graph, 0), input.data = zeros;
+  clv_status failed = clv_session_open(argc > 1 ? argv[1] : "model.onnx", NULL, &session, &error);
+  if (!failed) input = *clv_graph_input_type(clv_session_graph(session), 0), input.data = zeros;
   if (!failed) failed = clv_session_run(session, &input, 1, &output, 1, &error);
   if (failed)
     fprintf(stderr, "%s\n", error.message);
   else
-    printf("%s: %g\n", clv_graph_output_name(graph, 0), (double)*(const float *)output.data);
+    printf("%s: %g\n", clv_graph_output_name(clv_session_graph(session), 0), (double)*(const float *)output.data);
   clv_session_destroy(session);
-  clv_plan_destroy(plan);
-  clv_graph_destroy(graph);
-  clv_devices_close(devices);
-  clv_context_destroy(context);
   return failed != CLV_OK;
 }

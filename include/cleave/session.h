@@ -45,6 +45,36 @@ typedef struct clv_session_options {
 CLV_API CLV_MUST_USE clv_status clv_session_create(const clv_plan *plan, const clv_session_options *options,
                                                    clv_session **session, clv_error *error);
 
+/* How clv_session_open() creates each object. NULL: the defaults of its type. */
+typedef struct clv_open_options {
+  uint32_t struct_size;
+  const clv_context_options *context;
+  const clv_devices_options *devices;
+  const clv_plan_options *plan;
+  const clv_session_options *session;
+  const char *const *params; /* files of weights for IR JSON: see clv_graph_load_params() */
+  uint32_t param_count;
+  const void *model; /* a model in memory, if no path is given; see clv_graph_load_memory() */
+  size_t model_bytes;
+  clv_ownership ownership; /* of `model` */
+} clv_open_options;
+#define CLV_OPEN_OPTIONS_INIT \
+  { sizeof(clv_open_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, CLV_COPY }
+
+/* Creates a session together with a context, devices, a graph and a plan of its own, for programs that need no other access to
+ * these. clv_session_destroy() destroys them all. The model is the file `path`, or options->model if `path` is NULL. `options`
+ * may be NULL; what its fields point to must be valid only during the call, except a borrowed model, and functions and their
+ * `user_data`.
+ *
+ * Errors: those of clv_context_create(), clv_devices_open(), clv_graph_load_params() or clv_graph_load_memory(),
+ * clv_plan_make() and clv_session_create(); CLV_INVALID_ARGUMENT unless exactly one of `path` and options->model is given. Any
+ * thread may call it. */
+CLV_API CLV_MUST_USE clv_status clv_session_open(const char *path, const clv_open_options *options, clv_session **session,
+                                                 clv_error *error);
+
+/* The graph that the session runs, with the names and types of its inputs and outputs. Valid as long as the session. */
+CLV_API const clv_graph *clv_session_graph(const clv_session *session);
+
 /* Call clv_run_wait() for every started run first. Accepts NULL. */
 CLV_API void clv_session_destroy(clv_session *session);
 

@@ -109,6 +109,7 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
 
 void clv_session_destroy(clv_session *session) {
   if (session == NULL) return;
+  clv__owned owned = session->owned;
   clv__alarm_destroy(session->alarm);
   clv__async_destroy(session->async);
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) clv__request_destroy(session->requests[i]);
@@ -121,6 +122,7 @@ void clv_session_destroy(clv_session *session) {
   clv__release(session->allocator, session->trace);
   clv__release(session->allocator, session->checks);
   clv__release(session->allocator, session);
+  clv__owned_destroy(&owned);
 }
 
 /* ---- Runs ---- */

@@ -169,8 +169,20 @@ struct clv__request {
 typedef struct clv__async clv__async; /* async.c */
 typedef struct clv__alarm clv__alarm; /* alarm.c */
 
+/* The objects that clv_session_open() created for a session. All NULL: the caller owns them. */
+typedef struct clv__owned {
+  clv_context *context;
+  clv_devices *devices;
+  clv_graph *graph;
+  clv_plan *plan;
+} clv__owned;
+
+/* Destroys the objects; the session must be destroyed already. */
+void clv__owned_destroy(clv__owned *owned);
+
 struct clv_session {
   const clv_plan *plan; /* the plan that the session was made from */
+  clv__owned owned;
   clv_devices *devices;
   const clv_allocator *allocator;
   clv_session_options options;
