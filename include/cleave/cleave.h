@@ -9,6 +9,7 @@
 #include "graph.h"
 #include "info.h"
 #include "plan.h"
+#include "plan_contents.h"
 #include "session.h"
 #include "types.h"
 

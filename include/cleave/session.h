@@ -72,8 +72,10 @@ typedef struct clv_open_options {
 CLV_API CLV_MUST_USE clv_status clv_session_open(const char *path, const clv_open_options *options, clv_session **session,
                                                  clv_error *error);
 
-/* The graph that the session runs, with the names and types of its inputs and outputs. Valid as long as the session. */
+/* The graph that the session runs, with the names and types of its inputs and outputs, and the plan that it was made from. Valid
+ * as long as the session. */
 CLV_API const clv_graph *clv_session_graph(const clv_session *session);
+CLV_API const clv_plan *clv_session_plan(const clv_session *session);
 
 /* Call clv_run_wait() for every started run first. Accepts NULL. */
 CLV_API void clv_session_destroy(clv_session *session);

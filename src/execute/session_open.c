@@ -50,3 +50,7 @@ clv_status clv_session_open(const char *path, const clv_open_options *given, clv
 const clv_graph *clv_session_graph(const clv_session *session) {
   return session == NULL ? NULL : session->plan->graph;
 }
+
+const clv_plan *clv_session_plan(const clv_session *session) {
+  return session == NULL ? NULL : session->plan;
+}
