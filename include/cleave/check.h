@@ -11,7 +11,7 @@ extern "C" {
 
 typedef struct clv_check_options {
   uint32_t struct_size;
-  const char *const *sections; /* names of the sections to run; none: all */
+  const char *const *sections; /* names of the sections (groups of checks) to run, see clv_check_section_name(); count 0: all */
   uint32_t section_count;
   uint64_t seed;            /* for the random data and the random graphs; 0 is a valid seed */
   uint32_t failures_listed; /* failures that the report lists per section, at most; 0: 20 */

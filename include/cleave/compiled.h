@@ -10,13 +10,12 @@
  *   DIR/npu-N.json           descriptions of virtual NPUs, if they came from files
  *   DIR/profile.json         the measured costs that the plan was priced with, if any
  *
- * To run a folder, open its devices, load its model, read its plan, and create a session with its options. Nothing is then placed
- * or measured. Only partitions whose backends cannot save executables are compiled. A partition is also recompiled if its
- * executable does not fit: the driver differs, a file is damaged or missing, or the plan was edited by hand. The reason is logged
- * at level 1.
+ * To run a folder, open its devices, load its model, read its plan, and create a session with its options. Nothing is then
+ * placed or measured. A partition is compiled only if its backend cannot save executables, or if its saved executable cannot be
+ * used: the driver differs, a file is damaged or missing, or the plan was edited by hand. This reason is logged at level 1.
  *
- * An executable may hold code for its device. Trust such a folder only as far as you would trust a program from the same source.
- */
+ * An executable may hold code for its device. Trust such a folder only as far as you would trust a program from the same
+ * source. */
 #ifndef CLEAVE_COMPILED_H
 #define CLEAVE_COMPILED_H
 
@@ -38,10 +37,11 @@ typedef struct clv_compiled_options {
 #define CLV_COMPILED_OPTIONS_INIT \
   { sizeof(clv_compiled_options), NULL, NULL, NULL, 0 }
 
-/* Writes the folder atomically. `directory` must not exist, or be empty, or be an earlier folder of this kind, which is replaced.
- * Compiles the plan again, from the model as written. `options` may be NULL. Takes the same locks as a session.
- * Errors: CLV_INVALID_ARGUMENT if the directory holds other files; CLV_NOT_SUPPORTED for a model without weights; CLV_IO_ERROR;
- * the errors of clv_session_create(). */
+/* Writes the folder atomically. `directory` must not exist, or be empty, or be an earlier folder of this kind, which is
+ * replaced. Compiles all partitions, from the model as the folder has it, so that the executables match what a user of the
+ * folder requests. `options` may be NULL. Like clv_session_create(), it makes other plans and sessions of the same devices wait
+ * while it compiles. Errors: CLV_INVALID_ARGUMENT if the directory holds other files; CLV_NOT_SUPPORTED for a model without
+ * weights; CLV_IO_ERROR; the errors of clv_session_create(). */
 CLV_API CLV_MUST_USE clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *options,
                                                    const char *directory, clv_error *error);
 

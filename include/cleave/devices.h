@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define CLV_MAX_THREADS 1024 /* of the cpu device */
+#define CLV_MAX_THREADS 1024 /* the most threads that the cpu device may use */
 
 typedef struct clv_devices clv_devices;
 

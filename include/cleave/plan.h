@@ -58,9 +58,9 @@ typedef struct clv_plan_options {
   bool record_passes;  /* record the result of each pass of the strategy `propagate` */
   bool name_others;    /* if no device supports a node, open the other devices found here, as "auto" does, and name those that
                           support it in the error. Opening them may take seconds */
-  const char *offload; /* whether `propagate` gives a device the nodes that it prefers although their weights are in host memory.
-                          "auto" (also NULL): unless copying placed weights in every run takes longer than the node gains; "on":
-                          always; "off": never */
+  const char *offload; /* whether `propagate` gives a device a node that it prefers although the node's weights are in host
+                          memory. "on": always; "off": never; "auto" (also NULL): always, except if `weights` placed the node's
+                          weights in host memory and copying them in every run takes longer than the device saves */
 } clv_plan_options;
 #define CLV_PLAN_OPTIONS_INIT                                                                                                    \
   {                                                                                                                              \

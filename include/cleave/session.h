@@ -34,8 +34,8 @@ typedef struct clv_session_options {
 /* Compiles every partition and uploads the weights. `options` may be NULL. `plan` must outlive the session.
  *
  * If a device fails, now or during a run, the session removes it, moves its partitions to the other devices, and logs this at
- * level 1. Set no_fallback to get an error instead. If no plan remains, the error is that of the first device that failed,
- * followed by what was tried.
+ * level 1. Set no_fallback to get an error instead. If the remaining devices cannot run the model, the error is that of the
+ * first device that failed, followed by what was tried.
  *
  * A device that does not answer within device_time_limit_s is abandoned by all sessions of this set of devices. Once any session
  * of the set has such a limit, all of them copy their callers' memory and never expose it to a device.
@@ -82,8 +82,8 @@ CLV_API void clv_session_destroy(clv_session *session);
 
 /* Runs once.
  *
- * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE has its default, an initializer.
- * `outputs` are in the order of the graph's outputs, followed by the plan's kept values.
+ * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE takes its default value, an initializer of
+ * the model. `outputs` are in the order of the graph's outputs, followed by the plan's kept values.
  *
  * If an output has `data` NULL, the session points it at its own memory, which is valid until the next run. This is not allowed
  * if in_flight is above 1. If the output is also a graph input, or known at plan time, it points at that value's memory, which is
@@ -104,7 +104,7 @@ CLV_API CLV_MUST_USE clv_status clv_session_run(clv_session *session, const clv_
  * move to other devices, as in clv_session_create(). Captures for the last run's shapes are released.
  *
  * `inputs` are as for clv_session_run(); `data` is ignored. Outputs in the session's own memory become invalid. Any thread may
- * call this. It waits for the runs in progress, one request after the other.
+ * call this. It waits for the runs in progress. With several requests (in_flight), it waits for and resizes one after the other.
  *
  * Errors: CLV_INVALID_ARGUMENT, with the input, its type and the expected type; CLV_OUT_OF_MEMORY; CLV_DEVICE_ERROR. After an
  * error the session can still run. */

@@ -254,9 +254,9 @@ typedef clv_status (*clv_found_fn)(void *cookie, const char *name, const char *k
 /* Executables in files: save() writes an executable, load() creates one from the bytes.
  *
  * graph() is optional. It returns the graph that the executable computes, as the host's graph_open() opened it, and the limit
- * with which graph_to_onnx() wrote it. The graph stays the executable's. The host compares it with the partition after each
- * load(), and compiles the partition if they differ. NULL, or without this slot: the executable is used if its key is the
- * partition's. */
+ * with which graph_to_onnx() wrote it. The executable keeps owning the graph. After each load(), the host compares the graph
+ * with the partition, and compiles the partition if they differ. If graph() is absent or returns NULL, the host uses the
+ * executable if it was saved under the partition's cache key. */
 typedef struct clv_save_slots {
   uint32_t struct_size;
   clv_status (*save)(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error);
@@ -421,9 +421,10 @@ struct clv_backend {
   const clv_capture_slots *capture;
   const clv_timing_slots *timing;
 
-  /* Optional: the host needs none of the bytes in the buffer any more, and writes those that it reads later. It calls this at the
-   * beginning of each run, for the memory of the values between partitions, while nothing uses that memory. A device that checks
-   * programs overwrites the bytes, so that a value that the run did not write is not the one of the run before. */
+  /* Optional: the host needs none of the bytes in the buffer any more, and writes those that it reads later. It calls this at
+   * the beginning of each run, for the memory of the values between partitions, while nothing uses that memory. A device that
+   * checks its programs overwrites the bytes with garbage. A value that the run forgets to write is then visibly wrong, instead
+   * of being the value of the previous run. */
   void (*buffer_discard)(clv_device *device, clv_buffer *buffer);
 };
 
