@@ -7,13 +7,13 @@
 
 typedef struct clv__interval {
   uint32_t id;          /* the last tie-breaker: the same set always gets the same arrangement */
-  uint32_t first, last; /* first and last step, both inclusive; UINT32_MAX: never ends */
+  uint32_t first, last; /* first and last step, both inclusive; last UINT32_MAX: never ends */
   size_t size_bytes;    /* already rounded up by the caller to the required alignment of offsets */
   size_t offset;        /* the result */
   const void *owner;    /* for the caller's `meet` */
 } clv__interval;
 
-/* Up to this many intervals are compared pair by pair. These 8 million pairs take milliseconds. */
+/* Up to this many intervals are compared pair by pair: at most 8 million pairs, which take milliseconds. */
 #define CLV__ARRANGE_PAIRS 4096
 
 /* Sets the offsets so that no two intervals that overlap in time share a byte. Reorders the pointers. `total` is the highest

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC in ns. */
+/* The time of CLOCK_MONOTONIC, in nanoseconds. */
 static inline uint64_t clv__clock_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -18,7 +18,7 @@ clv_status clv__error_set(clv_error *error, clv_status status, const char *forma
 clv_status clv__error_prefix(clv_error *error, clv_status status, const char *format, ...) {
   if (error == NULL) return status;
   error->status = status;
-  error->message[sizeof error->message - 1] = '\0'; /* a plugin may have filled the whole buffer */
+  error->message[sizeof error->message - 1] = '\0'; /* a plugin may have filled the whole buffer without a terminator */
   char prefix[sizeof error->message];
   va_list arguments;
   va_start(arguments, format);

@@ -13,7 +13,7 @@ const char *clv__isa_name(clv__isa isa); /* "baseline", "x86-64-v3" or "x86-64-v
 
 /* Reads a value of CLEAVE_ISA: v2 (kernels for the baseline), v3 or v4. False if it is none of them. */
 bool clv__isa_read(const char *text, clv__isa *limit);
-/* Whether CLEAVE_ISA sets a limit that can be read. */
+/* Sets `limit` to the value of CLEAVE_ISA. False if the variable is unset, empty or invalid. */
 bool clv__isa_limit(clv__isa *limit);
 
 /* CLV__FOR_ISA(name): the address of name_base, name_v3 or name_v4, whichever was compiled for the instruction set used. */

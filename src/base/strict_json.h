@@ -13,8 +13,8 @@ typedef struct clv__strict_json {
   clv_error *error;
 } clv__strict_json;
 
-/* Sets the error to "file: part: text" and returns CLV_INVALID_MODEL. In the functions below, `where` names the place in the
- * part, for messages. */
+/* Sets the error to "file: part: text" and returns CLV_INVALID_MODEL. In the functions below, `where` names a place inside
+ * `part`, for messages. */
 clv_status clv__json_bad(const clv__strict_json *json, const char *format, ...) CLV_PRINTF(2, 3);
 /* Parses a whole text of at most `most_bytes`. Messages call it a `kind`, for example "profile". Keys must not repeat, and
  * strings must not contain zero bytes. The caller releases the root with json_decref(). */

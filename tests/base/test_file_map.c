@@ -22,7 +22,7 @@ static void write_bytes(const char *to, off_t at, char byte, size_t count) {
   close(file);
 }
 
-/* The file was written an hour ago, so that any change changes its time. */
+/* Creates a file with a modification time of an hour ago, so that any change changes its time. */
 static int set_up(void **state) {
   (void)state;
   strcpy(path, "/tmp/cleave-map-XXXXXX");
@@ -95,12 +95,12 @@ static void replaced_and_deleted(void **state) {
   clv__file_map_close(&map);
 }
 
-/* Only so many files stay open. The others are mapped all the same. */
+/* At most CLV__FILES_KEPT_OPEN mapped files stay open. Further files are mapped too, but changes to them are not seen. */
 static void many(void **state) {
   (void)state;
   enum { COUNT = CLV__FILES_KEPT_OPEN + 10 };
   static clv__file_map maps[COUNT];
-  for (int round = 0; round < 2; ++round) { /* closed mappings make room again */
+  for (int round = 0; round < 2; ++round) { /* in the second round, the files closed after the first one must have made room */
     for (int i = 0; i < COUNT; ++i) maps[i] = map_file();
     write_bytes(path, 5000, (char)('b' + round), 1);
     int seen = 0;
@@ -113,7 +113,7 @@ static void many(void **state) {
     }
     assert_int_equal(seen, CLV__FILES_KEPT_OPEN);
     for (int i = 0; i < COUNT; ++i) clv__file_map_close(&maps[i]);
-    usleep(20000); /* beyond a tick of the file system's clock */
+    usleep(20000); /* longer than a tick of the file system's clock, so that the next change has another time */
   }
 }
 

@@ -11,7 +11,7 @@ static void random_bytes(uint8_t *data, size_t size_bytes, uint64_t seed) {
   for (size_t i = 0; i < size_bytes; ++i) data[i] = (uint8_t)test_random(&seed);
 }
 
-/* Computes the hash of a block as hash.h describes it, in one thread. */
+/* Computes the hash of a block in one thread: lane by lane, then over the hashes of the lanes, as hash.c describes it. */
 static void expected_hash(const uint8_t *data, size_t size_bytes, clv__hash *hash) {
   size_t lanes = size_bytes / (256 << 10);
   lanes = lanes < 1 ? 1 : lanes > 16 ? 16 : lanes;

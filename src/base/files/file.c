@@ -20,7 +20,8 @@ static int64_t modified_ns(const struct stat *info) {
   return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
 }
 
-/* Fills `map`, which takes over the file if there is room for another one. */
+/* Fills `map`. If fewer than CLV__FILES_KEPT_OPEN files are kept open, `map` takes over the descriptor `file`; otherwise
+ * map->file is -1 and the caller closes `file`. */
 static void keep_open(clv__file_map *map, const void *data, const struct stat *info, int file) {
   *map = (clv__file_map){data, (size_t)info->st_size, -1, modified_ns(info)};
   if (atomic_fetch_add(&kept_open, 1) < CLV__FILES_KEPT_OPEN)
@@ -29,11 +30,12 @@ static void keep_open(clv__file_map *map, const void *data, const struct stat *i
     atomic_fetch_sub(&kept_open, 1);
 }
 
-/* Copies what a pipe has, up to its end, to a file in memory, which replaces `*file`. Does not wait for a first writer. */
+/* Copies everything from the pipe `*file`, up to its end, to a file in memory, whose descriptor replaces `*file`. Does not wait
+ * for another process to open the pipe: without a writer, the copy is empty. */
 static clv_status take_pipe(const char *path, int *file, clv_error *error) {
   int pipe = *file, memory = memfd_create("cleave-pipe", MFD_CLOEXEC);
   uint8_t block[1 << 16];
-  ssize_t got = memory < 0 || fcntl(pipe, F_SETFL, 0) != 0 ? -1 : 1; /* from now on, reads wait */
+  ssize_t got = memory < 0 || fcntl(pipe, F_SETFL, 0) != 0 ? -1 : 1; /* reads block from now on, until data or the end arrives */
   while (got > 0) {
     do got = read(pipe, block, sizeof block);
     while (got < 0 && errno == EINTR);

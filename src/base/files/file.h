@@ -11,14 +11,14 @@ typedef struct clv__file_map {
   const uint8_t *data;
   size_t size_bytes;
   int file;            /* the open file, for checks and reads; -1 if it is not kept open */
-  int64_t modified_ns; /* its modification time when it was mapped */
+  int64_t modified_ns; /* the modification time of the file when it was mapped */
 } clv__file_map;
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error);
 void clv__file_map_close(clv__file_map *map);
 /* Whether the file still has the size and the modification time that it had when it was mapped. A file that was replaced or
- * deleted is intact, because the mapping keeps it. True if the file is not kept open: the first CLV__FILES_KEPT_OPEN mappings of
- * a process keep theirs. */
+ * deleted is intact, because the mapping keeps it. Also true if the file is not kept open, so that changes cannot be seen: at
+ * most CLV__FILES_KEPT_OPEN mappings of a process keep their files open. */
 enum { CLV__FILES_KEPT_OPEN = 256 };
 bool clv__file_map_check(const clv__file_map *map);
 /* Copies a part of the mapping to `to`. Reads from the file if it is kept open, so a file that has become shorter causes

@@ -7,7 +7,7 @@
 enum { MOST = 256 };
 
 typedef struct temporary {
-  const char *path; /* NULL: free */
+  const char *path; /* NULL: the entry is free */
   clv__temporary_fn remove;
 } temporary;
 
@@ -36,7 +36,7 @@ void clv__temporary_forget(const char *path) {
 }
 
 void clv__temporaries_remove(void) {
-  pthread_mutex_lock(&lock); /* for good */
+  pthread_mutex_lock(&lock); /* never unlocked, so that no thread creates or forgets a temporary any more */
   for (size_t i = 0; i < MOST; ++i) {
     if (list[i].path != NULL) list[i].remove(list[i].path);
   }

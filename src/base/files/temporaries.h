@@ -5,17 +5,20 @@
 /* Removes the file or folder `path`. */
 typedef void (*clv__temporary_fn)(const char *path);
 
-/* Creating a temporary: call begin, create it, and call end, with no return in between. clv__temporaries_remove() on another
- * thread waits for end, and no temporary is made once it began. */
+/* To create a temporary file or folder, call clv__temporary_begin(), create it, and call clv__temporary_end(), on every path. In
+ * between, clv__temporaries_remove() on another thread waits. After clv__temporaries_remove() has begun, clv__temporary_begin()
+ * waits forever. */
 void clv__temporary_begin(void);
-/* Ends what clv__temporary_begin() began. `path` is the new temporary, which the caller keeps until clv__temporary_forget();
- * NULL: none was made. If there are very many temporaries at one time, some are not listed. */
+/* Ends what clv__temporary_begin() began, and lists `path`, the new temporary; NULL: none was made. The list keeps the pointer,
+ * so the caller must keep the string until clv__temporary_forget(). The list has room for 256 temporaries; others are not
+ * listed. */
 void clv__temporary_end(const char *path, clv__temporary_fn remove);
-/* Takes the path, by address, off the list: it was moved to its place or removed. Does nothing if it is not listed. */
+/* Takes a temporary off the list after it was renamed or removed. `path` must be the same pointer as for clv__temporary_end().
+ * Does nothing if it is not listed. */
 void clv__temporary_forget(const char *path);
 
-/* Removes all that are listed. From then on, no thread of the process can make another one: they wait forever. So the process
- * must end now. May be called on any thread that is not creating one, but not in a signal handler. */
+/* Removes all listed temporaries. From then on, every thread that wants to create another one waits forever, so the process must
+ * end now. May be called on any thread that is not between begin and end, but not in a signal handler. */
 void clv__temporaries_remove(void);
 
 #endif

@@ -7,7 +7,8 @@ typedef struct format {
   int mantissa_bits, bias;
   uint8_t sign;     /* the sign bit */
   uint8_t largest;  /* the bits of the largest number */
-  uint8_t overflow; /* result for larger values, with the sign if there is one */
+  uint8_t overflow; /* the bits for values beyond the largest number, if they are not saturated; combined with the sign bit if
+                       has_negative_zero */
   uint8_t nan;
   bool has_negative_zero; /* false: the bits of negative zero are the only NaN */
 } format;
