@@ -13,7 +13,7 @@ struct clv__graph_memo {
   clv__hash *hashes;
 };
 
-/* The memo is the only mutable part of an immutable graph: it caches facts about the graph. */
+/* Returns the graph's cache of hashes; creates it on first use. It is the only mutable part of a graph. NULL if out of memory. */
 static clv__graph_memo *memo_of(const clv_graph *graph) {
   _Atomic(clv__graph_memo *) *place = &((clv_graph *)graph)->memo;
   clv__graph_memo *memo = atomic_load(place);

@@ -43,7 +43,7 @@ typedef struct clv__value {
   bool is_input;        /* a graph input (if `type.data` is set too: an initializer that may be overridden) */
   bool is_output;
   bool is_unbound;  /* a weight whose bytes are not in the model's file: a constant although `type.data` is NULL */
-  uint32_t capture; /* index among the graph's captures, or CLV__NO_ID */
+  uint32_t capture; /* index among the graph's captures; CLV__NO_ID: the value is not a capture */
 } clv__value;
 
 typedef struct clv__opset_import {
@@ -52,7 +52,7 @@ typedef struct clv__opset_import {
 } clv__opset_import;
 
 typedef struct clv__graph_owned clv__graph_owned; /* file maps closed with the graph */
-typedef struct clv__graph_memo clv__graph_memo;   /* hashes of its constants (content.c) */
+typedef struct clv__graph_memo clv__graph_memo;   /* hashes of the graph's constants (content.c) */
 
 struct clv_graph {
   const clv_allocator *allocator;
@@ -104,11 +104,12 @@ bool clv__node_matches_op(const clv__node *node, const char *pattern);
 /* Whether `pattern` matches the node's unique name (Concat#7) or its name in the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
-/* CLV_IO_ERROR, with its path, if a file that holds constants of the graph was changed after it was loaded. Whoever reads
- * constants calls it before, so that a truncated file is an error, and after, so that the results of an overwritten one are
- * discarded. It costs one fstat() for each file. */
+/* Returns CLV_IO_ERROR, with the file's path, if a file that holds constants of the graph was changed after it was loaded. Call
+ * this before reading constants, so that a truncated file gives an error, and again afterwards, so that what was read from an
+ * overwritten file is discarded. It costs one fstat() for each file. */
 clv_status clv__graph_check_files(const clv_graph *graph, clv_error *error);
-/* Whether the bytes are part of such a file; if so, clv__graph_read_file() copies them without touching the mapping. */
+/* Whether the bytes at `data` are in a mapped file that holds constants of the graph. clv__graph_read_file() copies such bytes
+ * without touching the mapping. */
 bool clv__graph_is_in_file(const clv_graph *graph, const void *data);
 clv_status clv__graph_read_file(const clv_graph *graph, const void *data, size_t size_bytes, void *to, clv_error *error);
 

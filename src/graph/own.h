@@ -4,7 +4,8 @@
 
 #include "graph/graph.h"
 
-/* The graph closes `map`, of the file at `path`, when it is destroyed. On failure the caller keeps `map`. */
+/* Gives `map`, a mapping of the file at `path`, to the graph, which closes it when the graph is destroyed. On failure the caller
+ * still owns `map`. */
 clv_status clv__graph_own_map(clv_graph *graph, const clv__file_map *map, const char *path, clv_error *error);
 /* Returns the pages behind `data` to the system if they belong to a mapped file. For weights that a device has copied. */
 void clv__graph_drop_pages(const clv_graph *graph, const void *data, size_t size_bytes);

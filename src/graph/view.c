@@ -136,7 +136,7 @@ clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, con
     clv_value_id id = view->values[v];
     clv_node_id producer = graph->values[id].producer;
     bool inside = producer != CLV__NO_ID && find_id(view->nodes, node_count, producer) != CLV_NO_VALUE;
-    if (clv__value_is_constant(graph, types, id)) continue; /* every reader knows it: it is neither an input nor an output */
+    if (clv__value_is_constant(graph, types, id)) continue; /* its readers have its bytes: it is neither an input nor an output */
     if (!inside) inputs[view->input_count++] = v;
     if (inside && leaves(view, kept, id)) outputs[view->output_count++] = v;
   }

@@ -17,14 +17,14 @@ static clv_graph *build(const clv_allocator *allocator) {
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 8));
   test_graph_weight(&g, "w", 2, DIMS(8, 8));
   g.seed = 3;
-  test_graph_weight(&g, "same", 1, DIMS(64)); /* same seed as w but other dims, so the numbers are similar */
+  test_graph_weight(&g, "same", 1, DIMS(64)); /* same seed and element count as w, but other dims */
   test_graph_weight(&g, "large", 2, DIMS(8, 200000));
   test_graph_ints(&g, "ints", 2, DIMS(5, 6));
   test_graph_node(&g, "a", "MatMul", "x,w", "y");
   return test_graph_end(&g, "y");
 }
 
-/* Hashes the bytes of the four constants. */
+/* Hashes the bytes of the four constants of the graph from build(). */
 static clv_status hashes_of(const clv_graph *graph, const clv_tensor *types, clv__hash hashes[4], clv_error *error) {
   static const char *const names[] = {"w", "same", "large", "ints"};
   clv_value_id values[4];
