@@ -14,7 +14,8 @@
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 
-/* Like clv__node_evaluate(), but as `how` says. NULL: the reference loops run the node, to its end. */
+/* Like clv__node_evaluate(), but nodes run, and the evaluation may be stopped, as `how` says. `how` NULL: the reference loops
+ * run the node to its end. */
 clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                                    const clv_evaluation *how, const clv_allocator *allocator, clv_error *error);
 
@@ -26,7 +27,8 @@ typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
 
-/* Like clv__graph_evaluate(), but as `how` says. NULL: the reference loops run the nodes, to the end. */
+/* Like clv__graph_evaluate(), but nodes run, and the evaluation may be stopped, as `how` says. `how` NULL: the reference loops
+ * run all nodes to the end. */
 clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
                                     clv_tensor *outputs, clv__value_fn watch, void *cookie, const clv_evaluation *how,
                                     const clv_allocator *allocator, clv_error *error);
@@ -35,8 +37,8 @@ clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *in
  * view's type of the value has data. */
 clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
-/* Whether every operator in the view is in the operator table. Only devices know the others (ATen's, or those of another
- * domain). */
+/* Whether every operator in the view is in the operator table. Operators outside the table (those of ATen or of another domain)
+ * are known only to devices. */
 bool clv__view_is_known(const clv_graph_view *view);
 
 #endif

@@ -10,7 +10,7 @@ typedef struct loop {
   const clv__node *node;
   const clv_graph *body;
   const clv_tensor *captures;
-  uint32_t carried_count, scan_count; /* outputs of each kind */
+  uint32_t carried_count, scan_count; /* number of carried values; number of scan outputs */
   clv_tensor *state;                  /* carried values */
   bool *owned;                        /* per carried value: the loop owns the data */
   clv__stack *stacks;
@@ -214,7 +214,7 @@ static int64_t listed(const int64_t *list, size_t count, uint32_t index) {
 }
 
 typedef struct scan {
-  uint32_t input_count; /* number of scanned inputs */
+  uint32_t input_count; /* the number of scanned inputs */
   int32_t axes[64];
   void *rooms[64];
   int64_t length;

@@ -6,7 +6,7 @@
 #include "analysis/node.h"
 #include "operators/common/padding.h"
 
-/* Verdicts and prices use one of these in place of all open sizes: the first that the model accepts. */
+/* For verdicts and prices, one number replaces all open sizes: the first of these that the model accepts. */
 static const int64_t typical_sizes[] = {16, 64, 60, 1};
 
 enum { FLOAT_LIMIT = 4096 }; /* largest float constant, in bytes, that a rule may read */
@@ -17,8 +17,8 @@ typedef struct finding {
   clv__arena *arena;
   uint32_t *base;
   int64_t *factor;
-  bool *is_seen; /* by symbol: some value before this node has it */
-  bool *is_zero; /* by value: its padding is zero wherever the graph is split */
+  bool *is_seen; /* by symbol: a value before the current node has a dimension of this size */
+  bool *is_zero; /* by value: the elements that padding adds to it are zero, however the graph is split into partitions */
   bool *is_open;
   const char **reasons;
   clv_tensor *operands; /* room for the node with the most operands: inputs, aligned inputs, outputs */
@@ -62,7 +62,8 @@ static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base,
   return axes;
 }
 
-/* Whether the size `dim` of the output's axis is a multiple of `base` as the node's rule requires. A new symbol becomes that
+/* Whether `dim`, the size of axis `axis` of output 0, is the multiple of `base` that the node's padding rule predicts from the
+ * input's size, `factor` times `base`. A symbol that inference created and that no earlier value has is recorded as this
  * multiple. */
 static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_t base, int64_t factor, int64_t dim) {
   if (!is_symbol(dim)) return false;
@@ -78,8 +79,8 @@ static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_
   return f->base[symbol] == base && f->factor[symbol] == times;
 }
 
-/* Whether the node is independent along the axes whose size is `factor` times `base`. If so, adds the output axes that follow
- * from them to `covered`. */
+/* Whether the node is independent (padding.h) along the input axes whose size is `factor` times `base`. If so, adds the output
+ * axes that get their size from these input axes to `covered`. */
 static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor, uint32_t *inputs, uint32_t *covered) {
   const clv__infer *node = padding->node;
   for (uint32_t i = 0; i < node->input_count; ++i) inputs[i] = axes_of(f, &node->inputs[i], base, factor);

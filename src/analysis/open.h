@@ -1,6 +1,8 @@
 /* Sizes that a graph leaves open, and how devices of fixed shapes can handle them: the axes along which values may be padded, so
  * that one program serves many sizes. This is computed once for the whole graph, so the result does not depend on how the graph
- * is split. A set of nodes that are each independent along their open axes can be padded as a whole.
+ * is split. A node is independent along an axis if its outputs begin with the same values when its inputs are made longer along
+ * that axis (operators/common/padding.h). A set of nodes that are each independent along their open axes can be padded as a
+ * whole.
  *
  * A size is a symbol. Most symbols are their own base. A symbol that follows from another through a Reshape ([N,64] to [64 N]) is
  * a multiple of the other symbol. Its padded size is the same multiple of the other's padded size. */

@@ -9,7 +9,7 @@
 
 enum {
   FLOAT_LIMIT = 4096,     /* largest float tensor, in bytes, that inference may read (scales and the like) */
-  BODY_BUDGET = 1 << 19,  /* total number of nodes that all bodies may infer, because nested loops infer their bodies several
+  BODY_BUDGET = 1 << 19,  /* limit on the node inferences in all bodies together: nested loops infer their bodies several
                            * times */
   BODY_FOLD_LIMIT = 65536 /* largest constant, in bytes, in a body that is worth folding for shapes */
 };
@@ -39,7 +39,7 @@ typedef struct pass {
   clv_error *error;
 } pass;
 
-/* The caller's state that infer_body() needs. */
+/* What infer_body() needs to know about the node that has the body. */
 typedef struct body_context {
   inference *shared;
   const clv__node *node;
@@ -172,7 +172,8 @@ static clv_status pass_prepare(pass *p) {
   return CLV_OK;
 }
 
-/* Keeps the partly known content of a node's first output. A content that holds only numbers becomes a known value. */
+/* Keeps the content of a node's first output: a list of elements that are each a number, a symbol or unknown. If all are
+ * numbers, the output becomes a known value. */
 static clv_status keep_content(pass *p, clv_value_id value, const clv__content *content) {
   clv_tensor *type = &p->types[value];
   size_t count;

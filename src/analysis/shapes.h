@@ -6,8 +6,8 @@
 #include "analysis/shapes_given.h"
 #include "operators/infer.h"
 
-/* Fold limits: fold everything, or everything except a DequantizeLinear of a product's integer weights, which integer kernels
- * need. */
+/* Special values of `fold_limit_bytes`: fold everything; or everything except the DequantizeLinear nodes of integer weights of
+ * products and convolutions, because integer kernels need the integers. */
 #define CLV__FOLD_ALL SIZE_MAX
 #define CLV__FOLD_BUT_QUANTISED (SIZE_MAX - 1)
 
@@ -21,15 +21,15 @@ typedef struct clv__shapes {
   uint32_t symbol_count;     /* the graph's symbols, and one for each dimension that could not be inferred */
 } clv__shapes;
 
-/* Folded data is aligned to CLV__ALIGNMENT in `arena`. If the bytes already exist (a Constant's tensor, a view of a known value),
- * `data` points to them instead; they may be unaligned and shared by several values. Shape tensors that inference itself computes
- * (Shape of a static value, and values computed from it) are known regardless of the limit.
+/* Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an
+ * error. Values that follow from constants are computed, up to `fold_limit_bytes` each (or one of the special values above).
  *
  * If inference cannot determine a type, the model's own declaration is used. If the two contradict each other, inference wins. A
  * value of an unknown operator may have dtype none and unknown rank.
  *
- * Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an
- * error. Values that follow from constants are computed, up to `fold_limit_bytes` each or one of the limits above. */
+ * Folded data is aligned to CLV__ALIGNMENT in `arena`. If the bytes already exist (a Constant's tensor, a view of a known value),
+ * `data` points to them instead; they may be unaligned and shared by several values. Shape tensors that inference itself computes
+ * (Shape of a static value, and values computed from it) are known regardless of the limit. */
 clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count, size_t fold_limit_bytes,
                              clv__shapes **shapes, clv_error *error);
 void clv__shapes_destroy(clv__shapes *shapes); /* accepts NULL */

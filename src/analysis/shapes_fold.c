@@ -21,7 +21,7 @@ clv__fold_budget clv__fold_budget_of(const clv_graph *graph) {
   return (clv__fold_budget){bytes, FREE_OPERATIONS + OPERATIONS_PER_WEIGHT_BYTE * (double)weights_bytes};
 }
 
-/* The operations of a call whose shapes are known. */
+/* The number of operations of a call whose shapes are known. */
 static double operations_of(const clv__op *op, const clv_node_call *call) {
   const clv__infer infer = {.op = call->op,
                             .opset = call->opset,
@@ -203,7 +203,7 @@ static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tens
   return clv__error_set(error, status, "%s", ignored.message);
 }
 
-/* Evaluates a body within a budget: all that it allocates counts, freed or not. */
+/* The state of evaluating a body within a budget. All memory that the evaluation allocates counts, even if it is freed again. */
 typedef struct bounded {
   const clv_allocator *allocator;
   clv__fold_budget *budget;
@@ -224,7 +224,8 @@ static void release_bounded(void *user_data, void *pointer) {
   b->allocator->release(b->allocator->user_data, pointer);
 }
 
-/* Pays for a node and leaves it to the reference loops. */
+/* Called before each node of a body runs. Takes the node's cost from the budget and returns CLV_NOT_SUPPORTED, so that the
+ * reference loops run the node. */
 static clv_status pay_for_node(void *cookie, const clv_node_call *call, clv_error *error) {
   bounded *b = cookie;
   const clv__op *op = clv__op_find(call->domain, call->op);

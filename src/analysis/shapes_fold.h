@@ -4,19 +4,19 @@
 
 #include "analysis/shapes.h"
 
-/* What folding may still take, so that a small model cannot make planning take much memory or time. */
+/* The memory and work that folding may still use. The limit keeps a small model from making planning slow or large. */
 typedef struct clv__fold_budget {
-  size_t bytes;      /* of computed values, and of temporary ones in bodies */
+  size_t bytes;      /* for computed values, and for temporary values in bodies */
   double operations; /* FLOPs of the reference loops */
 } clv__fold_budget;
 
-/* The budget of a graph: 64 MiB and 10^9 operations, and for each byte of its weights four bytes and a hundred operations. NULL:
- * a graph without weights. */
+/* Returns the budget of a graph: 64 MiB and 10^9 operations, plus four bytes and a hundred operations for each byte of its
+ * weights. `graph` NULL: the budget of a graph without weights. */
 clv__fold_budget clv__fold_budget_of(const clv_graph *graph);
 
-/* Computes node `id` if all its inputs are known, its outputs are static and at most `limit_bytes` each, and the budget suffices,
- * from which the cost is taken. It then sets types[output].data. The data is in `arena`, unless the bytes exist already (the
- * input of a view, the tensor of a Constant): then it points to them. A large constant that repeats one element goes into a
+/* Computes node `id` if all its inputs are known, its outputs are static and at most `limit_bytes` each, and its cost is within
+ * the budget, which it reduces. Then sets types[output].data. The data is in `arena`, unless the bytes exist already (the input
+ * of a view, the tensor of a Constant): then `data` points to these bytes. A large constant that repeats one element goes into a
  * mapping that is added to `fills` (NULL: into `arena` too). A node that cannot be computed is left unchanged. That is not an
  * error, since running the node will report the reason. Only running out of memory is an error. */
 clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes,

@@ -21,8 +21,8 @@ clv_status clv__slices_allowed(const clv_tensor *tensor, const char *what, clv_e
 /* Appends a copy of `slice`. All slices have one type. */
 clv_status clv__stack_push(clv__stack *stack, const clv_tensor *slice, const clv_allocator *allocator, clv_error *error);
 
-/* Makes `output` the slices stacked along a new axis. `axis` is its index among the result's axes. If `reverse`, the last slice
- * comes first. The caller owns the data of `output`. */
+/* Sets `output` to the slices, stacked along a new axis. `axis` is its index among the result's axes. If `reverse`, the last
+ * slice comes first. The caller owns the data of `output`. */
 clv_status clv__stack_finish(clv__stack *stack, int32_t axis, bool reverse, clv_tensor *output, const clv_allocator *allocator,
                              clv_error *error);
 

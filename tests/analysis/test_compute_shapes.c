@@ -1,4 +1,5 @@
-/* Shape inference of operators that compute: symbols are preserved, ranks may be unknown, and errors name what contradicts. */
+/* Shape inference of operators that compute: symbols are preserved, ranks may be unknown, and errors name the contradicting
+ * values. */
 #include "support.h"
 
 #include <string.h>

@@ -36,7 +36,7 @@ static void constant(test_graph *g, const char *name, int64_t value) {
   test_graph_ints(g, name, 1, &value);
 }
 
-/* Adds nodes that make the value `to` from nothing, and returns how they do it. */
+/* Adds nodes that compute the large value `to` from small constants, by a random method. Returns the method's name. */
 static const char *add_large(test_graph *g, uint64_t *random, const char *to) {
   const int64_t mega = 1 << 20, many = mega * (int64_t)(1 + test_random(random) % 2000);
   char name[32], last[32], list[64];
@@ -106,7 +106,7 @@ static const char *add_large(test_graph *g, uint64_t *random, const char *to) {
   }
 }
 
-/* Adds the same in both branches of an If with a known condition. */
+/* Adds an If with a known condition, both branches of which compute a large value by add_large(). */
 static const char *add_branches(test_graph *g, uint64_t *random, const clv_allocator *allocator) {
   const bool truth = true;
   const clv_tensor condition = {.dtype = CLV_BOOL, .rank = 0, .data = (void *)&truth};
@@ -155,7 +155,7 @@ static void hostile_models(void **state) {
   }
 }
 
-/* The budget grows with the weights: those of any model are still transposed and converted ahead of a run. */
+/* The budget grows with the weights, so weights of any size are transposed and converted at plan time. */
 static void weights_fold(void **state) {
   (void)state;
   const int64_t dims[] = {3000, 3000};

@@ -127,7 +127,7 @@ static void test_contents(void **state) {
 #undef ROW
 }
 
-/* Exporters write Where(Equal(shape, -1), other, shape). The known elements must pass through the Where. */
+/* Exporters write Where(Equal(shape, -1), other, shape). The known elements of `other` must pass through the Where. */
 static void test_where_contents(void **state) {
   const int64_t n = CLV__ELEMENT_SYMBOL(N);
   clv__content condition = {true, 3, {0, 1, CLV__ELEMENT_UNKNOWN}}, a = {true, 1, {5}}, b = {true, 3, {n, 7, 5}};
