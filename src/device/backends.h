@@ -28,7 +28,7 @@ typedef struct clv__loaded {
 
 typedef struct clv__backends {
   pthread_mutex_t lock; /* held while adding; recursive, because a query may add another backend */
-  atomic_uint count;    /* items below it are complete and do not change */
+  atomic_uint count;    /* items[0] to items[count - 1] are complete and do not change */
   clv__loaded items[CLV__MAX_BACKENDS];
 } clv__backends;
 

@@ -103,7 +103,7 @@ static inline clv_status clv__call_ended(clv_status status, const char *slot, cl
 /* Index of the device called `name`, or CLV__NO_ID. */
 uint32_t clv__devices_find(const clv_devices *devices, const char *name);
 
-/* The verdicts of all devices on all nodes. */
+/* Which devices support which nodes. */
 typedef struct clv__capability {
   clv__arena arena;
   uint32_t device_count;

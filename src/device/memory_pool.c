@@ -158,7 +158,7 @@ static size_t shelf_oldest(const shelf *s) {
   return oldest;
 }
 
-/* Frees the kept blocks one by one. Called with the lock held; releases it in between. */
+/* Frees the kept blocks one by one. Called with the lock held; releases the lock while it frees a block. */
 static void shelf_clear(pool *p, shelf *s) {
   while (s->count > 0) {
     clv__memory_block block = shelf_remove(s, s->count - 1);
@@ -176,7 +176,8 @@ static void notice_lost(pool *p) {
   }
 }
 
-/* Whether a lost device may still write to the block: the device can access it, and it was in use when the device was lost. */
+/* Whether a lost device may still write to the block: the device can access the block's memory, and the block was allocated
+ * before the loss was noticed. */
 static bool is_suspect(const pool *p, const clv__memory_block *block) {
   for (uint32_t d = 0; d < p->devices->count; ++d) {
     if (block->generation > p->lost_at[d]) continue;

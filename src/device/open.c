@@ -191,7 +191,8 @@ static void complete_info(clv__device *device) {
   if (info->memory_space == NULL) info->memory_space = device->name;
 }
 
-/* `is_asked`: set once the device itself is asked to open, so that a later error is its answer. */
+/* Opens the device called `name` and adds it to the set. Sets `is_asked` before it calls the backend's open(): if `is_asked` is
+ * true, an error is the device's own answer. */
 static clv_status open_device(clv_devices *devices, const clv_devices_options *options, const char *name, bool *is_asked,
                               clv_error *error) {
   if (devices->count == CLV__MAX_DEVICES) {
@@ -280,7 +281,7 @@ static void leave_out(void *cookie, const char *name, const char *reason) {
   record_left_out(devices, name, reason);
 }
 
-/* Whether the user gave options for the device. Such a device is not left out: if it cannot be opened, that is an error. */
+/* Whether the user gave options for the device. If such a device cannot be opened, "auto" does not skip it but fails. */
 static bool is_spoken_of(const clv_devices_options *options, const char *name) {
   size_t key_bytes;
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
@@ -339,7 +340,7 @@ static clv_status open_auto(clv_devices *devices, const clv_devices_options *opt
   return CLV_OK;
 }
 
-/* Returns the error of a list of which no device is available: the first device's. */
+/* Reports that no device of `list` is available, with the reason of the first one. */
 static clv_status nothing_left(const clv_devices *devices, const char *list, clv_error *error) {
   if (devices->left_out_count == 0) return clv__error_memory(error, sizeof *devices->left_out);
   const char *reason = devices->left_out[0].reason;

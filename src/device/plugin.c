@@ -20,7 +20,7 @@
 
 /* ---- One file ---- */
 
-/* The loader's message without the file name, which the error already contains. */
+/* Returns dlerror()'s message without the file name, which the error already contains. */
 static const char *loader_words(const char *path) {
   const char *words = dlerror();
   size_t length = strlen(path);
@@ -219,7 +219,7 @@ static int is_plugin(const struct dirent *entry) {
          strcmp(entry->d_name + length - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Whether an earlier folder has a file of this name: the first one wins. */
+/* Whether an earlier plugin folder has a file of this name. Only the file in the first such folder is loaded. */
 static bool is_hidden(const folders *f, uint32_t folder, const char *file) {
   for (uint32_t i = 0; i < folder; ++i) {
     char path[PATH_MAX];

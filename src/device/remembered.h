@@ -8,7 +8,7 @@
 #include "device/settings.h"
 
 typedef struct clv__remembered {
-  pthread_mutex_t lock; /* held while opening */
+  pthread_mutex_t lock; /* held while the cache is opened */
   bool is_tried;
   clv__cache *cache;
   char problem[256];

@@ -12,7 +12,7 @@ typedef struct clv__settings {
   char *cache_directory; /* NULL: none */
   uint64_t cache_bytes;
   char *plugin_path;    /* folders separated by colons; NULL: none */
-  bool has_plugin_home; /* the installation's own folder is searched last */
+  bool has_plugin_home; /* whether to search the installation's own plugin folder, after those of plugin_path */
 } clv__settings;
 
 /* Reads the settings. An option takes precedence: the variable for it is then not read. Values are case-insensitive. An empty

@@ -255,7 +255,7 @@ static void misuse(void **state) {
   clv_context_destroy(context);
 }
 
-/* A description can be given as a device option; its name for the device is then not used. */
+/* The description of a virtual NPU can be given as a device option. The device name in the description is then ignored. */
 static void descriptions(void **state) {
   (void)state;
   static const char *const options[] = {"npu:spec={\"operators\": \"all\", \"memory\": \"3M\"}"};
@@ -346,10 +346,10 @@ static void a_device_that_is_absent(void **state) {
   assert_string_equal(error.message, "device 'card': open: there is no such card");
   assert_int_equal(try_open(context, "card,card:1", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
   assert_string_equal(error.message, "no device of 'card,card:1' is available: device 'card': open: there is no such card");
-  /* Other errors, and names that nothing has, remain errors. */
+  /* Errors other than CLV_NOT_SUPPORTED, and names that no backend has, are not skipped: opening fails. */
   assert_int_equal(try_open(context, "card,cpu", 0, NULL, "card:speed=1", &error), CLV_DEVICE_ERROR);
   assert_int_equal(try_open(context, "cart,cpu", 0, NULL, NULL, &error), CLV_NOT_FOUND);
-  /* An option of a skipped device belongs to a device of the list. */
+  /* An option for a skipped device is accepted; an option for a device that is not in the list is an error. */
   assert_ok(try_open(context, "card:1,cpu", 0, NULL, NULL, &error), error);
   assert_int_equal(try_open(context, "card:1,cpu", 0, NULL, "gpu:speed=1", &error), CLV_INVALID_ARGUMENT);
   clv_context_destroy(context);
