@@ -40,7 +40,7 @@ struct clv__cost_model {
   uint32_t node_count, device_count;
   clv__model_device devices[CLV__MAX_DEVICES];
   clv__model_price *prices; /* [node * device_count + device] */
-  uint32_t *edge_offsets;   /* CSR by node: its range in `edges`, one edge per value it reads from another node */
+  uint32_t *edge_offsets;   /* by node: the start of its edges in `edges`: one per value that it reads from another node */
   clv__model_edge *edges;
   uint64_t *savings; /* [edge * device_count + device] */
 };

@@ -14,7 +14,7 @@ typedef struct clv__measure_options {
   void *user_data;
   const clv__stop
       *stop;    /* may be NULL. Ends the measurements after the current item with CLV_CANCELLED; the profile stays valid */
-  bool goes_on; /* what the profile already has is not measured again */
+  bool goes_on; /* true: whatever the profile already has is not measured again */
 } clv__measure_options;
 
 /* Measures the launch, copies and peaks of a device (probe.c). */

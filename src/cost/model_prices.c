@@ -81,8 +81,8 @@ static uint64_t sum_ns(uint64_t a, uint64_t b) {
   return a + b > CLV__PROFILE_MAX_NS ? CLV__PROFILE_MAX_NS : a + b;
 }
 
-/* Prices the nodes and edges on one device. The price of a node covers half of the saving of each of its edges, which are lost
- * if the node runs alone. */
+/* Prices the nodes and edges on one device. The price of a node includes half of the saving of each of its edges, because a node
+ * that runs alone loses these savings. */
 static void price_device(clv__making *m, uint32_t index, bool *is_alone, uint64_t *halves) {
   clv__cost_model *model = m->model;
   const clv__model_device *d = &model->devices[index];

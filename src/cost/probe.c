@@ -108,7 +108,7 @@ static void measure_launch(const clv__device *device, const clv_allocator *alloc
                                  {"Mul", 2, 0, 4},  {"MatMul", 2, 1, 2}, {"Conv", 2, 1, 4}};
   static const int64_t ones[] = {1, 1, 1, 1};
   *launch = (clv__measure){0};
-  for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* almost no work: the shortest time is the launch */
+  for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* with almost no work, the shortest time is the launch */
     clv__measure measure;
     const probe *p = &probes[i];
     if (!try_single(device, allocator, p->op, p->inputs, p->weights, p->rank, ones, runs * 5, &measure)) continue;
@@ -120,7 +120,7 @@ static double rate(double amount, const clv__measure *measure, const clv__measur
   return measure->time_ns > launch->time_ns ? amount / ((double)(measure->time_ns - launch->time_ns) * 1e-9) : 0;
 }
 
-/* Tries from the largest size that fits down to small ones: only large nodes reach the peak. */
+/* Measures the largest product that the device can run. Tries large sizes first, because only large nodes reach the peak. */
 static double peak_flops(const clv__device *device, const clv_allocator *allocator, uint32_t runs, const clv__measure *launch) {
   for (int64_t n = 768; n >= 96; n /= 2) {
     clv__measure measure;
@@ -184,7 +184,7 @@ static clv_status measure_copy(const copier *c, uint64_t size_bytes, uint32_t ru
   return CLV_OK;
 }
 
-/* Measures all sizes for which the device has room. */
+/* Measures copies of all sizes for which the device has room. */
 static clv_status measure_sizes(copier *c, uint32_t runs, const clv_allocator *allocator, bool pinned, clv__profile *profile,
                                 clv__profile_device *tables, clv_error *error) {
   static const uint64_t sizes[] = {64, 4096, 32768, 262144, 2097152, 16777216, 67108864};

@@ -110,8 +110,8 @@ clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *n
 clv_status clv__profile_write(const clv__profile *profile, const char *path, clv_error *error);
 /* Adds to `into` what only `from` has. Where both have a measurement, that of `into` stays. (profile_merge.c) */
 clv_status clv__profile_merge(clv__profile *into, const clv__profile *from, clv_error *error);
-/* Merges the profile with what the file has by now, and writes it. Of several processes that do so at the same time, none loses
- * measurements. */
+/* Adds the measurements that the file has by now to the profile, and writes the file. If several processes do this at the same
+ * time, no measurement is lost. */
 clv_status clv__profile_update(clv__profile *profile, const char *path, clv_error *error);
 /* Prints the text that clv__profile_write() writes. */
 clv_status clv__profile_print(const clv__profile *profile, clv__text *text, clv_error *error);

@@ -9,13 +9,13 @@
 #include "base/files/file.h"
 #include "cost/profile.h"
 
-/* Two devices with the same fingerprint, and the numbers of the entries of `from` in `into`. */
+/* Two devices with the same fingerprint. `operators` and `savings`: for each entry of `from`, its index in `into`. */
 typedef struct merging {
   clv__profile *profile;
   clv__profile_device *into;
   const clv__profile_device *from;
   uint32_t *operators, *savings;
-  clv__profile_term *terms; /* room for those of one block */
+  clv__profile_term *terms; /* room for the terms of one block */
   clv_error *error;
 } merging;
 
@@ -108,8 +108,8 @@ clv_status clv__profile_merge(clv__profile *into, const clv__profile *from, clv_
   return status;
 }
 
-/* Opens and locks the folder of the file. The lock of the file itself would end when the file is replaced. Returns -1 if the
- * system refuses: then the file is written without it. */
+/* Opens and locks the folder of the file. A lock on the file itself would be lost when the file is replaced. Returns -1 if the
+ * system refuses the lock; the file is then written without one. */
 static int lock_folder(const char *path, const clv_allocator *allocator) {
   char *folder = clv__path_beside(allocator, path, "");
   int lock = folder == NULL ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -117,7 +117,8 @@ static clv_status read_saving(reading *r, json_t *item, size_t number) {
   return CLV_OK;
 }
 
-/* Appends the terms of one list. Indices must be distinct and below `limit`. */
+/* Reads one list of [index, count] pairs and appends them to r->terms, of which `used` are in use. Indices must ascend and be
+ * below `limit`. */
 static clv_status read_terms(reading *r, const json_t *item, const char *where, const char *key, uint32_t limit, size_t used,
                              uint32_t *count) {
   json_t *array;

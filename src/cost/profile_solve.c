@@ -21,7 +21,7 @@ enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
 /* Rows are blocks; columns are unknowns: operators, then edges. Stored by column. */
 typedef struct system {
   uint32_t row_count, column_count;
-  double *weights, *trust, *rests; /* by row; rests: measured - predicted */
+  double *weights, *trust, *rests; /* by row (block); rests: measured minus predicted time */
   uint32_t *offsets, *rows;        /* by column */
   double *coefficients;
   double *begin, *values, *hold;

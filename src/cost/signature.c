@@ -238,7 +238,7 @@ bool clv__node_is_view(const clv__node *node) {
   return op != NULL && (op->flags & CLV__OP_VIEW) != 0;
 }
 
-/* How often the node appears among the users of a value it reads: 1, or 2 for twice or more. Users are sorted by node. */
+/* How often the node reads a value: 1 for once, 2 for twice or more. A value's readers are sorted by node id. */
 static uint32_t uses_by(const clv_graph *graph, clv_value_id value, clv_node_id id) {
   uint32_t low = graph->use_offsets[value], high = graph->use_offsets[value + 1], end = high;
   while (low < high) {

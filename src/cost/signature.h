@@ -11,8 +11,8 @@
  * content of `text`; sets text->failed if out of memory. `whole` is a view of all nodes (clv__view_create_whole). */
 void clv__signature_write(const clv_graph_view *whole, clv_node_id node, clv__text *text);
 
-/* Whether every operand has a known shape and a known dtype other than string. Only then can the node be measured, and one
- * measurement suffices. */
+/* Whether every operand has a known shape and a known dtype other than string. Only such a node can be measured, and one
+ * measurement is valid for all nodes with its signature. */
 bool clv__signature_is_static(const clv_graph_view *whole, clv_node_id node);
 
 /* Extracts the operator and the dtype of its first operand: "Conv f32". Truncates the text to `room` bytes. */

@@ -17,7 +17,7 @@ typedef struct clv__survey {
   uint32_t *operators; /* by node: index in the tables; CLV__NO_ID: a view, or not measured */
   uint32_t *positions; /* by node: position in `list` */
   bool *is_view;
-  bool *is_told; /* by operator of the tables, up to told_count: already measured in this survey */
+  bool *is_told; /* by operator of the tables, up to told_count: already measured alone in this survey */
   uint32_t told_count;
   clv_node_id *list; /* measurable nodes and views, one run after the other */
   uint32_t list_count;

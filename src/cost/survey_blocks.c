@@ -76,7 +76,7 @@ static clv_status measure_halves(clv__survey *s, uint32_t from, uint32_t to, clv
   return measure_halves(s, middle, to, error);
 }
 
-/* Measures pairs of consecutive nodes if the second reads from the first: these show best which edges save time. */
+/* Measures pairs of consecutive nodes if the second reads from the first: such pairs show best which edges save time. */
 static clv_status measure_pairs(clv__survey *s, uint32_t from, uint32_t to, clv_error *error) {
   for (uint32_t i = from; i + 1 < to; ++i) {
     const clv__node *node = &s->graph->nodes[s->list[i + 1]];
