@@ -13,7 +13,7 @@
 #include "formats/onnx/onnx.h"
 #include "graph/view.h"
 
-/* The properties that distinguish a block's file from others. */
+/* The properties that distinguish the file of one block from the files of other blocks. */
 typedef struct kind {
   uint32_t layer, first, last;
   bool is_static;

@@ -208,7 +208,7 @@ static void take_overheads(clv__gnn_planning *p, const clv__tables *tables) {
     machine->devices[d].switch_ns = overhead_of(tables, CLV__OVERHEAD_SWITCH, machine->devices[d].name, 0);
 }
 
-/* Drops the prices of blocks that a device does not run, which may come from imported measurements. */
+/* Drops the prices of blocks that a device does not run. Imported measurements may have such prices. */
 static void drop_rejected(const clv__gnn_planning *p, uint32_t layer, clv__costs *costs) {
   const clv__stage_table *table = p->runs[layer];
   for (uint32_t d = 0; d < table->device_count; ++d) {

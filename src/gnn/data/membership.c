@@ -20,7 +20,7 @@ static void hash_text(const char *text, uint64_t first, uint64_t second, clv__ha
   clv__hasher_finish(&hasher, hash);
 }
 
-/* The key cannot collide with an executable's key: its structure part contains no operator. */
+/* This key never equals an executable's key, because its structure part is the hash of a fixed text instead of a graph. */
 static clv__key membership_key(const clv__gnn_graph *graph, uint32_t k, uint64_t seed) {
   clv__key key = {0};
   hash_text("parts of a graph", 0x01020304 /* makes the key depend on the byte order */, 0, &key.parts[CLV__KEY_STRUCTURE]);
@@ -33,7 +33,8 @@ static clv__key membership_key(const clv__gnn_graph *graph, uint32_t k, uint64_t
   return key;
 }
 
-/* Returns false if there is no entry or the entry is unusable. Evicts an unusable entry. */
+/* Reads the membership from the cache. Returns false if there is no entry, or if the entry is unusable; evicts an unusable
+ * entry. */
 static bool recall(clv__cache *cache, const clv__key *key, uint32_t k, uint32_t vertex_count, uint32_t *parts) {
   clv__cached cached;
   if (clv__cache_get(cache, key, &cached, NULL) != CLV_OK) return false;
@@ -63,7 +64,7 @@ static clv_status save_kept(void *self, clv_write_fn write, void *cookie, clv_er
   return write(cookie, k->parts, (size_t)k->head[1] * sizeof *k->parts);
 }
 
-/* Ignores failures: the next run would only have to repeat METIS's work. */
+/* Stores the membership in the cache. Ignores failures: METIS then only runs again next time. */
 static void remember(clv__cache *cache, const clv__key *key, const clv__gnn_graph *graph, uint32_t k, uint64_t seed,
                      const uint32_t *parts) {
   clv__cache_info info = {.key = *key};

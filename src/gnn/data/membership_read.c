@@ -15,7 +15,7 @@ typedef struct reading {
   uint32_t *parts;
 } reading;
 
-/* Returns the K of "GRAPH.part.K", also if ".gz" follows; 0 if the name has none. */
+/* Returns the K of "GRAPH.part.K", also if ".gz" follows; 0 if the name has no such ending. */
 static uint32_t named_k(const char *path) {
   static const char mark[] = ".part.";
   const char *last = NULL;

@@ -159,7 +159,8 @@ static clv_status ask(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
 }
 
 clv_status clv__metis_part(const clv__metis_graph *graph, uint32_t k, uint64_t seed, uint32_t *parts, clv_error *error) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* limits memory: several graphs at once would take too much */
+  /* Only one METIS process runs at a time, because several would take too much memory. */
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   size_t size_bytes = (size_t)graph->vertex_count * sizeof *parts;
   idx_t *shared = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return clv__error_memory(error, size_bytes);

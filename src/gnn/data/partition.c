@@ -48,7 +48,7 @@ static clv_status group_vertices(splitter *s, clv_error *error) {
   return CLV_OK;
 }
 
-/* Radix-sorts the ids in O(count) time. `other` has the same capacity. */
+/* Radix-sorts the ids in O(count) time. `other` is scratch memory for `count` ids. */
 static void sort_ids(uint32_t *ids, uint32_t *other, uint32_t count) {
   for (uint32_t shift = 0; shift < 32; shift += DIGIT_BITS) {
     uint32_t starts[DIGITS] = {0}, start = 0, most = 0;
@@ -72,8 +72,8 @@ static int compare_ids(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Finds the halo of part p: the sources of its in-edges that are in other parts. Collects them in own->place, which has room
- * for all vertices. */
+/* Finds the halo of part p: the sources of its in-edges that are in other parts. Collects these sources in own->place, which has
+ * room for all vertices. */
 static clv_status find_halo(splitter *s, uint32_t p, scratch *own) {
   const clv__csr *csr = s->csr;
   clv__subgraph *sub = &s->subgraphs[p];

@@ -13,7 +13,7 @@
  * give that device all stages of the subgraph. Layers that take less than LEAST_NS are not compared, because of noise. */
 #define LONGER 1.25
 #define LEAST_NS 1e6
-#define FIRST_PART 0.5 /* the sizes of whole layers that are not needed may use up to this fraction of the time limit */
+#define FIRST_PART 0.5 /* sizes of is_first entries that no fit needs are measured within this fraction of the time limit */
 
 /* Added to the work of every size, because a measurement takes time however short the block's run is. */
 enum { LEAST_WORK = 1000 };
@@ -56,8 +56,8 @@ static bool can_hold(const clv__measuring *m, const clv__measure_entry *wanted, 
   return false;
 }
 
-/* Returns whether to measure the block: its device runs it and, if time is limited, some plan can contain it. If no plan of
- * the layer is possible on these devices alone, every block is wanted, because other devices may be measured later. */
+/* Returns whether to measure the block: its device must run it and, if time is limited, some plan must be able to contain it. If
+ * no plan of the layer is possible on these devices alone, every block is wanted, because other devices may be measured later. */
 static bool is_wanted(const clv__measuring *m, const clv__measure_entry *entry) {
   const clv__gnn_planning *p = m->planning;
   const clv__measure_entry nothing = {.layer = entry->layer, .first = CLV__TABLE_STAGES};
@@ -86,7 +86,8 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   if (!clv__array_reserve(p->arena.allocator, (void **)&m->entries, capacity, m->count + 1u, sizeof *entry, m->count))
     return clv__error_memory(error, sizeof *entry);
   clv__measure_sizes_find(p, block, p->machine.devices[entry->device].is_static, m->options->steps, &entry->sizes);
-  /* The trial is at a middle size that an actual share has, with enough smaller sizes for a fit. */
+  /* The trial (measure_own.h) is at a middle size that an actual share has, and that has enough smaller sizes below it for a
+   * fit. */
   uint32_t count = entry->sizes.count, middle = count / 2;
   if (middle + 1 < CLV__MEASURE_ENOUGH && count > 0) middle = count < CLV__MEASURE_ENOUGH ? count - 1 : CLV__MEASURE_ENOUGH - 1;
   while (middle > 0 && entry->sizes.items[middle].share.targets == 0) --middle;
@@ -204,7 +205,8 @@ static double promised_s(const clv__measuring *m) {
   return sum_s;
 }
 
-/* Returns whether the time spent, the reserved time and `seconds` fit into the fraction `part` of the time limit. */
+/* Returns whether the time spent so far, the reserved time and `seconds` together are within the fraction `part` of the time
+ * limit. */
 static bool has_time_for(const clv__measuring *m, double seconds, double part) {
   return m->options->limit_s <= 0 || spent_s(m) + promised_s(m) + seconds <= part * m->options->limit_s;
 }

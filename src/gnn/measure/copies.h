@@ -6,7 +6,7 @@
 #include "gnn/tables/tables.h"
 
 /* Measures gathering rows of 256 bytes into consecutive places, up to `most_bytes` in total. It picks about one of every four
- * rows, in ascending order, like a subgraph's rows. The table entry is "host" to "host". */
+ * rows, in ascending order, as the rows of a subgraph are spread over a graph. The table entry is "host" to "host". */
 clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *allocator, uint64_t most_bytes, uint32_t runs,
                                 uint64_t seed, clv_error *error);
 /* Measures copies into and out of a device's memory, up to `most_bytes`, or as much as the device has room for. */

@@ -1,6 +1,6 @@
-/* Measures the cost tables that price plans: the blocks of a layer that plans may give to a device, over rows and edges, as a
- * run executes them; copies between each device and the host; gathering in host memory; the costs of merging, switching and
- * exchanging. The results are only useful if the machine is otherwise idle. */
+/* Measures the cost tables that price plans: the blocks of a layer that plans may give to a device, for several numbers of rows
+ * and edges, executed as in a run; copies between each device and the host; gathering in host memory; the costs of merging,
+ * switching and exchanging. The results are only useful if the machine is otherwise idle. */
 #ifndef CLEAVE_GNN_MEASURE_MEASURE_H
 #define CLEAVE_GNN_MEASURE_MEASURE_H
 

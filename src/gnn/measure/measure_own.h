@@ -14,7 +14,7 @@ typedef struct clv__measure_entry {
   uint32_t trial;             /* index of the size for the trial; CLV__NO_ID: none */
   uint64_t done;              /* one bit per size */
   double spent_ns, work;      /* time and work of the measured sizes */
-  clv__layer_sizes too_large; /* the smallest size that ran out of memory; rows 0: none */
+  clv__layer_sizes too_large; /* the smallest size that ran out of memory; rows 0: no size did */
   clv__measure_sizes sizes;
 } clv__measure_entry;
 
@@ -32,12 +32,12 @@ typedef struct clv__measuring {
 /* Finds the entries. Uses the planning's allocator. */
 clv_status clv__measure_entries_find(clv__measuring *m, clv_error *error);
 void clv__measure_entries_finish(clv__measuring *m); /* accepts a struct without entries */
-/* Returns the largest number of bytes that one size copies or packs. With `all`, counts every size of every block that is not
- * needless; otherwise all sizes of the is_first entries, and the trials. */
+/* Returns the largest number of bytes that a measurement at one size copies or packs. Considers the entries that are not
+ * needless: with `all`, every size; otherwise every size of the is_first entries, and the trial size of the other entries. */
 uint64_t clv__measure_entries_bytes(const clv__measuring *m, bool all);
 
-/* Measures the sizes of the is_first entries (those that no fit needs only as time allows), then one size of each other entry.
- * That trial shows which blocks are needless. */
+/* Measures the sizes of the is_first entries; a size that no fit needs is measured only if time allows. Then measures one size
+ * of each other entry, its trial, which shows whether the block is needless. */
 clv_status clv__measure_entries_try(clv__measuring *m, clv_error *error);
 /* Measures the rest, smaller sizes first, until time runs out. */
 clv_status clv__measure_entries_rest(clv__measuring *m, clv_error *error);

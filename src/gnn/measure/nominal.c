@@ -1,11 +1,11 @@
-/* See nominal.h. A price is linear in the rows, the edges and the targets as long as one limit of the roofline holds, so that the
- * corners of the range of sizes and their middles suffice. */
+/* See nominal.h. While the same limit of the roofline (arithmetic or memory) holds, a price is linear in the rows, the edges and
+ * the targets. So prices at the ends and in the middle of the range of sizes suffice. */
 #include "gnn/measure/nominal.h"
 
 #include "cost/cost.h"
 #include "cost/nominal.h"
 
-enum { ROW_STEPS = 5, EDGE_STEPS = 3 }; /* numbers of rows and of edges */
+enum { ROW_STEPS = 5, EDGE_STEPS = 3 }; /* how many different numbers of rows, and of edges, are priced */
 #define LEAST_COPIED (UINT64_C(1) << 10)
 #define MOST_COPIED (UINT64_C(1) << 36)
 
@@ -16,7 +16,7 @@ typedef struct pricing {
   uint64_t most_rows, most_edges;
 } pricing;
 
-/* The time of one launch with all nodes, minus what is saved because they run together. */
+/* The time of one launch of all nodes, minus the savings of running the nodes together. */
 static double price_of(const clv__cost_model *model, const clv_graph_view *view, uint32_t device) {
   double time_ns = (double)clv__cost_launch(model, device);
   for (uint32_t n = 0; n < view->node_count; ++n) {
@@ -96,8 +96,8 @@ static clv_status put_copy(const pricing *p, const char *from, const char *to, u
   return clv__tables_put_copy(p->tables, from, to, &point, error);
 }
 
-/* Prices packing in host memory, and copies of the devices that have memory of their own. Copies depend on no block: the model of
- * any will do. */
+/* Prices packing in host memory, and copies of the devices that have memory of their own. The price of a copy does not depend on
+ * a block, so the cost model of any block will do. */
 static clv_status put_copies(const pricing *p, clv_error *error) {
   const clv__gnn_planning *planning = p->planning;
   const clv__machine *machine = &planning->machine;

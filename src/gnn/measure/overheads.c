@@ -12,7 +12,7 @@
 
 enum { ROUNDS = 8, MOST_ROUNDS = 64, WARM = 4 };
 
-/* ROUNDS for each requested run, up to MOST_ROUNDS: a round is short. */
+/* The number of rounds to measure: ROUNDS for each requested run, because a round is short, but at most MOST_ROUNDS. */
 static uint32_t rounds_of(uint32_t runs) {
   return runs > MOST_ROUNDS / ROUNDS ? MOST_ROUNDS : runs * ROUNDS;
 }
@@ -72,8 +72,8 @@ static clv_status measure_merge(clv__tables *tables, uint32_t rounds, clv_error 
   return status == CLV_OK ? put(tables, CLV__OVERHEAD_MERGE, "", samples, rounds - 1, error) : status;
 }
 
-/* Times a layer's threads, one for each device except the caller's, from creation to the end of the last. Each thread only
- * acquires and releases the lock once. */
+/* Measures the time that it takes to create a layer's threads (one for each device but the first, which uses the caller's
+ * thread) and to wait until the last one has ended. Each thread only acquires and releases the lock once. */
 static clv_status measure_exchange(clv__tables *tables, uint32_t device_count, uint32_t rounds, clv_error *error) {
   uint64_t samples[MOST_ROUNDS];
   court courts[CLV__PEP_DEVICES];

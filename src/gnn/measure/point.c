@@ -280,7 +280,7 @@ clv_status clv__measure_turns(const clv__measured_block *b, clv__layer_sizes one
 
 /* ---- Estimates of the device's speed model ---- */
 
-/* Sums the modelled times of the block's plan on the device: a launch per partition, and its nodes. */
+/* Sums the times that the device's speed model gives for the block's plan: for each partition, one launch and its nodes. */
 static clv_status add_up(const clv_plan *plan, const clv__device *device, double *seconds, clv_error *error) {
   const clv_backend *backend = device->backend;
   bool states = backend->struct_size >= offsetof(clv_backend, launch_seconds) + sizeof backend->launch_seconds;
@@ -301,7 +301,7 @@ static clv_status add_up(const clv_plan *plan, const clv__device *device, double
                         device->name);
 }
 
-/* Like find_sweep(), but for sizes alone, with the edges distributed evenly. */
+/* Like find_sweep(), but from the sizes alone: assumes that the edges are distributed evenly over the targets. */
 static clv_status model_sweep(const clv__measured_block *b, clv__layer_sizes sizes, clv__sweep *sweep, clv_error *error) {
   const clv_allocator *allocator = b->planning->arena.allocator;
   size_t size_bytes = ((size_t)sizes.targets + 1) * sizeof(uint64_t);

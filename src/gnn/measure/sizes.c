@@ -8,7 +8,7 @@
 #include "gnn/plan/pep_cost.h"
 
 enum { ENOUGH = CLV__MEASURE_ENOUGH };
-#define SAME 0.02 /* sizes this close count as one; less than the tables' tolerance */
+#define SAME 0.02 /* sizes that differ by at most this fraction count as one; less than CLV__TABLE_TOLERANCE */
 
 enum bound { LEAST_ROWS, MOST_ROWS, LEAST_EDGES, MOST_EDGES, LEAST_SLOPE, MOST_SLOPE, BOUNDS };
 
@@ -119,8 +119,8 @@ static int compare_sizes(const void *a, const void *b) {
   return (x->targets > y->targets) - (x->targets < y->targets);
 }
 
-/* Marks every second size as needed, then others until there are enough. Uses the largest quarter of the sizes only if there are
- * no others, because they take longest. */
+/* Marks more sizes as needed until there are ENOUGH: first every second size, then any size, in both cases without the largest
+ * quarter, which takes longest to measure; finally that quarter too. */
 static void need_enough(clv__measure_sizes *sizes) {
   uint32_t needed = 0;
   for (uint32_t i = 0; i < sizes->count; ++i) needed += sizes->items[i].is_needed;
@@ -143,7 +143,8 @@ void clv__measure_sizes_find(const clv__gnn_planning *planning, const clv__chain
   for (uint32_t i = 0; i < sizes->count; ++i) sizes->items[i].is_needed = true;
   go_through(&f, see_between);
   for (uint32_t s = 0; s < steps; ++s) {
-    if (s + 1 == steps && sizes->count >= ENOUGH) break; /* close to the largest, which is already a bound and takes longest */
+    /* The last range is close to the largest size, which takes longest and is already included. */
+    if (s + 1 == steps && sizes->count >= ENOUGH) break;
     if (f.least[s].sizes.rows > 0) put(sizes, &f.least[s]);
     if (f.most[s].sizes.rows > 0) put(sizes, &f.most[s]);
   }

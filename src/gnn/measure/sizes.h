@@ -22,9 +22,10 @@ typedef struct clv__measure_sizes {
 clv__layer_sizes clv__measure_sizes_of(const clv__gnn_planning *planning, const clv__chain_block *block, bool is_static,
                                        const clv__share *share);
 /* Selects from all shares that a plan may give to a device. Includes those that bound rows, edges and edges per row, so that
- * everything in between is known. Then divides rows and edges into `steps` geometric ranges; each range except the last
- * contributes the share with the fewest and the one with the most edges (or targets) per row. Sizes within a few percent of
- * each other count as one. If too few remain, adds larger sizes. Selects none if no share has a target. */
+ * everything in between is known. Then divides rows and edges into `steps` geometric ranges; each range contributes the share
+ * with the fewest and the one with the most edges (or targets) per row. The last range contributes only if there are too few
+ * sizes otherwise. Sizes within a few percent of each other count as one. If there are still too few for a fit, adds sizes
+ * larger than any share. Selects no size if no share has a target. */
 void clv__measure_sizes_find(const clv__gnn_planning *planning, const clv__chain_block *block, bool is_static, uint32_t steps,
                              clv__measure_sizes *sizes);
 

@@ -56,7 +56,8 @@ static clv_status add_inputs(clv__block *block, clv__emitter *emitter, clv_error
     CLV__TRY(clv__builder_input(emitter->builder, id, error));
     block->inputs[block->input_count++] = (clv__layer_value)v;
   }
-  /* If the targets are all rows and the block reads only the value of the rows, that value also serves the targets. */
+  /* If the targets are all rows, and the block reads only the rows' value of a pair, the graph uses this value for the targets
+   * too. */
   for (size_t p = 0; p < sizeof pairs / sizeof *pairs; ++p) {
     clv__value_set both = CLV__VALUE_BIT(pairs[p][0]) | CLV__VALUE_BIT(pairs[p][1]);
     if (block->form.same_rows && (block->reads & both) == CLV__VALUE_BIT(pairs[p][1]))
@@ -165,7 +166,8 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
   clv__block_view whole;
   *runs = false;
   reason[0] = '\0';
-  if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* such a device would receive padded shapes */
+  /* A device of fixed shapes would receive the padded form, so ask about that form. */
+  if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) {
     clv__block_form form = clv__block_form_padded(LEAST_ROWS, LEAST_EDGES, LEAST_ROWS);
     clv__block fixed;
     CLV__TRY(clv__block_make(clv__context_allocator(devices->context), &block->stages, block->first, block->last, &form, &fixed,

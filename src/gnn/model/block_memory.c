@@ -7,8 +7,8 @@
 #include "gnn/model/block_memory.h"
 #include "plan/plan.h"
 
-/* A guess of what the kernels of a block need besides values and weights. It is used only where it is a small part of the memory.
- */
+/* A generous guess of the memory that the kernels of a block need besides its values and weights. It replaces a question to the
+ * compiler if the whole block, with this guess, needs at most 1 / SMALL_PART of the budget. */
 #define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
 #define SMALL_PART 8
 
@@ -38,7 +38,8 @@ static clv_status ask_compiler(const clv__device *device, const clv_graph_view *
   clv_executable *executable = NULL;
   clv_status status = device->backend->compile(device->handle, view, &options, &executable, error);
   need->fits = status == CLV_OK;
-  if (status == CLV_TOO_LARGE || status == CLV_NOT_SUPPORTED) { /* this size, not the block: its device runs smaller ones */
+  /* The device supports the block, so these errors reject only this size: smaller ones may run. */
+  if (status == CLV_TOO_LARGE || status == CLV_NOT_SUPPORTED) {
     clv__error_clear(error);
     return CLV_OK;
   }
@@ -49,8 +50,8 @@ static clv_status ask_compiler(const clv__device *device, const clv_graph_view *
   return CLV_OK;
 }
 
-/* Asks the compiler about each node: it rejects a block that is larger than a partition. A partition needs at most what its nodes
- * need, besides its inner values. */
+/* Asks the compiler about each node by itself, because it rejects a block that does not fit into one partition, and adds up the
+ * answers. Apart from its inner values, a partition needs no more memory than its nodes together. */
 static clv_status ask_by_node(const clv__device *device, const clv_graph_view *view, clv__block_need *need, clv_error *error) {
   clv__arena arena;
   clv_status status = CLV_OK;
@@ -74,7 +75,8 @@ static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_v
   uint64_t alignment = clv__devices_alignment(devices, about->space), inner, peak, held, guess;
   count_values(view, alignment, need, &inner);
   peak = clv__view_peak_bytes(view->graph->allocator, view);
-  held = need->weight_bytes + (peak > need->value_bytes ? peak : need->value_bytes); /* with the least scratch possible */
+  /* What the block holds in any case, with no scratch beyond its values. */
+  held = need->weight_bytes + (peak > need->value_bytes ? peak : need->value_bytes);
   guess = need->weight_bytes + need->value_bytes + inner + SCRATCH_GUESS_BYTES;
   bool is_split = (info->max_partition_nodes > 0 && view->node_count > info->max_partition_nodes) ||
                   (info->max_partition_inputs > 0 && clv__view_limited_inputs(view) > info->max_partition_inputs);
@@ -86,11 +88,13 @@ static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_v
   } else if (need->fits) {
     CLV__TRY(ask_compiler(about, view, need, error));
   }
-  if (is_split) { /* into partitions: what is inside the block may cross between them, and may be in the scratch of each */
+  /* If the block is split into partitions, an inner value may cross between two of them, and may be in the scratch of each. */
+  if (is_split) {
     need->value_bytes += inner;
     need->scratch_bytes += inner;
   }
-  if (!need->fits) need->scratch_bytes = inner; /* an estimate: a compiler that rejects the size does not say by how much */
+  /* An estimate, because a compiler that rejects the size does not say how much memory is missing. */
+  if (!need->fits) need->scratch_bytes = inner;
   need->total_bytes = need->weight_bytes + need->value_bytes + need->scratch_bytes;
   if (!need->fits && need->total_bytes <= budget_bytes) need->total_bytes = budget_bytes + 1;
   need->fits = need->fits && need->total_bytes <= budget_bytes;

@@ -11,8 +11,8 @@ typedef struct clv__block_need {
   bool fits;                                                      /* into the budget. If not, the total is an estimate */
 } clv__block_need;
 
-/* Computes the need of a block of fixed form. The device's compiler is asked for the scratch, unless the block is too large
- * without it, or small enough with a generous guess. */
+/* Computes the need of a block of fixed form. Asks the device's compiler for the scratch, unless the block exceeds the budget
+ * even without scratch, or is far below it even with a generous guess. */
 clv_status clv__block_need_of(clv_devices *devices, uint32_t device, const clv__block *block, uint64_t budget_bytes,
                               clv__block_need *need, clv_error *error);
 

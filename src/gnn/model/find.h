@@ -35,8 +35,8 @@ bool clv__find_same(const clv__finder *finder, clv_value_id a, clv_value_id b, i
 /* Returns CLV_NOT_SUPPORTED with a message that names the node (NULL: none) and the cause. */
 clv_status clv__find_refuse(const clv__finder *finder, const clv__node *node, const char *why);
 
-/* Proves that the model computes what the graph computes. Runs both on a small random graph, node by node with the portable
- * kernels. The random graph has self loops, repeated edges and a vertex without edges. If the results differ, returns
+/* Proves that the model computes what the graph computes. Runs both on a small random graph, node by node with the reference
+ * loops. The random graph has self loops, repeated edges and a vertex without edges. If the results differ, returns
  * CLV_NOT_SUPPORTED with the worst pair of numbers. */
 clv_status clv__gnn_model_prove(const clv__finder *finder, const clv__gnn_model *model);
 

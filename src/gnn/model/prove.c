@@ -19,7 +19,7 @@ typedef struct proof {
   float *degrees;
 } proof;
 
-/* Chooses the sizes that the graph was exported for, or small ones. */
+/* Chooses the sizes of the random graph: those that the model was exported for, or small ones if its sizes are open. */
 static clv_status choose_sizes(proof *p) {
   const clv_tensor *x = &p->f->shapes->types[p->f->features], *edges = &p->f->shapes->types[p->f->edges];
   int64_t n = x->dims[0] >= 0 ? x->dims[0] : FEW_VERTICES;

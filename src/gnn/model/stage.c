@@ -1,5 +1,5 @@
-/* Defines what each stage reads and computes, by layer type and by whether the transform comes first. Everything else follows
- * from that. See stage.h. */
+/* Defines what each stage reads and computes, by layer type and by whether the transform comes first. The inputs, outputs and
+ * sizes of blocks follow from these definitions. See stage.h. */
 #include "gnn/model/stage.h"
 
 #define BIT(name) CLV__VALUE_BIT(CLV__VALUE_##name)

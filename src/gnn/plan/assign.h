@@ -16,7 +16,7 @@ typedef struct clv__option {
   double load[CLV__PEP_DEVICES], head[CLV__PEP_DEVICES], tail[CLV__PEP_DEVICES];
   double time;
   uint32_t devices; /* one bit per device used */
-  uint32_t index;   /* index in its subgraph's list */
+  uint32_t index;   /* the plan's index in its subgraph's list */
 } clv__option;
 
 typedef struct clv__assign {
@@ -31,8 +31,8 @@ typedef struct clv__assign {
 clv_status clv__assign_init(clv__assign *assign, clv__arena *arena, uint32_t device_count, const clv__pep_list *lists,
                             uint32_t count, clv_error *error);
 
-/* Computes the value above for one assignment. It is stronger than the formula: it also takes the maximum over subsets of a
- * device's tasks, not only over all of them. */
+/* Computes the value of one assignment, as defined at the top of this file. The result may be larger than that formula gives,
+ * and is still a lower bound: it takes the maximum over subsets of a device's tasks, not only over all tasks. */
 double clv__assign_value(const clv__assign *assign, const uint32_t *choices);
 /* Returns the largest load of a device, and that device. */
 double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choices, uint32_t *device);
@@ -53,9 +53,9 @@ void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*mov
  * (assign_bound.c): the busier a device, the larger its weight. `ranked` is as long as all lists together. */
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error);
 
-/* Receives assignments that may be better than the best so far, in order of discovery. Returns the best makespan known so far.
- * May set `proven_ns` to a lower bound on every schedule of the assignment. A bound above goal_ns is worth no more than
- * goal_ns. */
+/* Called by clv__assign_bound() for each assignment that may be better than the best so far, in order of discovery. Returns the
+ * best makespan known so far. May set `proven_ns` to a lower bound on every schedule of the assignment; proving more than
+ * goal_ns is useless. */
 typedef double (*clv__assign_try)(void *user, const uint32_t *choices, double goal_ns, double *proven_ns);
 
 typedef struct clv__assign_result {

@@ -23,7 +23,7 @@ typedef struct bounding {
   const clv__assign *assign;
   double upper, tolerance, best_value;
   uint64_t budget, used, nodes;
-  double open; /* the smallest bound among nodes left open */
+  double open; /* the smallest bound among the nodes of the tree that were not searched */
   clv__assign_try attempt;
   void *user;
   const clv__option **live; /* options whose time is below the goal; those of subgraph i start at live_offsets[i] */
@@ -36,8 +36,8 @@ typedef struct bounding {
   uint32_t *order, *choices;
 } bounding;
 
-/* Returns the bound from which on a node need not be searched: it cannot contain a better assignment, or only one within the
- * tolerance. */
+/* A node of the tree with this bound or a larger one need not be searched: its assignments are no better than the best known, or
+ * better only within the tolerance. */
 static double goal_of(const bounding *b) {
   return clv__smaller(b->best_value, b->upper / (1 + b->tolerance));
 }
@@ -185,7 +185,7 @@ static void order_subgraphs(bounding *b) {
     uint32_t at = i;
     for (; at > 0 && b->rests[0][b->order[at - 1]] < most; --at) b->order[at] = b->order[at - 1];
     b->order[at] = i;
-    b->rests[0][i] = most; /* only until set_rests() is called */
+    b->rests[0][i] = most; /* temporary: rests[0] is the sort key here; set_rests() overwrites it */
   }
 }
 
@@ -254,7 +254,8 @@ static void search(bounding *b, uint32_t depth, const double *partial) {
   ++b->nodes;
   if (count > 1) qsort(branches, count, sizeof *branches, compare_branches);
   for (uint32_t k = 0; k < count; ++k) {
-    if (branches[k].bound >= goal_of(b)) return; /* the branches are sorted by bound, so the following ones reach the goal too */
+    /* The branches are sorted by bound, so the remaining ones need not be searched either. */
+    if (branches[k].bound >= goal_of(b)) return;
     if (b->used >= b->budget) {
       b->open = clv__smaller(b->open, branches[k].bound);
       return;

@@ -94,7 +94,8 @@ static clv__layer_sizes join(const bucket *a, const bucket *b) {
   return both;
 }
 
-/* Prices the part at another size. Padded edges need a padded row. */
+/* Prices the part at another size. Returns false if the part does not fit: padded edges need a padded row, and the size needs a
+ * price. */
 static bool price_at(const merging *m, const member *at, clv__layer_sizes sizes, clv__pep_part *part) {
   const clv__pep *pep = &m->b->peps[at->subgraph];
   clv__block_question questions[CLV__PEP_BLOCKS];
@@ -142,7 +143,8 @@ static double simulate(const merging *m) {
   return clv__simulate_time(b->costs->machine, m->sequence, b->cut->k);
 }
 
-/* Sets the size of all members. `counted` counts those whose size changes. */
+/* Sets the size of all members of a bucket, from `head` on, and reprices their plans. Adds the number of members whose size
+ * changes to `counted`. */
 static void set_sizes(const merging *m, uint32_t head, clv__layer_sizes sizes, uint32_t *counted) {
   for (uint32_t i = head; i != CLV__NO_ID; i = m->members[i].next) {
     const member *at = &m->members[i];

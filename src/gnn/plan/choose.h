@@ -58,7 +58,7 @@ typedef struct clv__chosen_k {
   uint32_t k;
   bool has_plan;
   char reason[256];          /* why there is no plan */
-  clv__least_memory least;   /* with which there would be one; 0: memory is not why */
+  clv__least_memory least;   /* the least memory with which there would be a plan; size 0: a lack of memory is not the reason */
   clv__chosen_layer *layers; /* [layer_count] */
   double makespan_ns, bound_ns, bound_all_ns, gap;
   double single_ns[CLV__PEP_DEVICES]; /* over all layers */

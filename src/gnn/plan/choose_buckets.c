@@ -54,14 +54,15 @@ static clv_status order(const merging *s, merged *made, clv_error *error) {
   clv__search_cluster(&search, &grouped);
   clv__search_cluster(&search, &given);
   const clv__candidate *best = given.makespan_ns < grouped.makespan_ns ? &given : &grouped;
-  if (candidate.makespan_ns < best->makespan_ns * (1 - 1e-9)) best = &candidate; /* a pipeline may need another order */
+  /* A pipeline may be faster if its clusters are split. */
+  if (candidate.makespan_ns < best->makespan_ns * (1 - 1e-9)) best = &candidate;
   made->makespan_ns = best->makespan_ns;
   memcpy(made->sequence, best->sequence, k * sizeof *made->sequence);
   return CLV_OK;
 }
 
-/* Merges the buckets of `made`, which must have plans, a sequence and its makespan. Reorders the sequence if any were merged. If
- * that lengthens the schedule, keeps the buckets. */
+/* Merges the buckets of `made`, which must have plans, a sequence and its makespan. Then reorders the sequence. If the reordered
+ * schedule is longer than the merged one before, undoes the merges. */
 static clv_status merge(const merging *s, merged *made, clv_error *error) {
   merged before;
   size_t k = s->cut->k;
@@ -81,7 +82,8 @@ static clv_status merge(const merging *s, merged *made, clv_error *error) {
   return CLV_OK;
 }
 
-/* Plans everything on one device. Callers must ignore the result if no buckets were merged (merge_count 0). */
+/* Makes a schedule of everything on one device and merges its buckets. Callers must ignore `made` if no buckets were merged
+ * (merge_count 0). */
 static clv_status merge_single(const merging *s, const clv__pep_list *lists, uint32_t device, merged *made, clv_error *error) {
   CLV__TRY(make_room(s, made, error));
   for (uint32_t i = 0; i < s->cut->k; ++i) {
@@ -114,7 +116,8 @@ static clv_status adopt(const merging *s, const merged *made, clv__chosen_layer 
     ++chosen->clusters[chosen->cluster_count - 1].count;
   }
   clv__simulate(s->costs->machine, sequence, k, &chosen->timeline, NULL, &tasks);
-  /* The merged plans may have fewer switches than those that the bounds refer to, so that the bounds may be too high. */
+  /* The bounds were computed for the plans before merging. After merging there may be fewer switches, so the bounds may be too
+   * high: limit them to the makespan. */
   chosen->bound_ns = fmin(chosen->bound_ns, floor(chosen->timeline.makespan_ns));
   chosen->bound_all_ns = fmin(chosen->bound_all_ns, floor(chosen->timeline.makespan_ns));
   return CLV_OK;
@@ -145,9 +148,9 @@ clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const
     }
   }
   if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? adopt(&s, &mine, chosen, error) : CLV_OK;
-  /* With merged buckets, the chosen plans are slower than the best single device. Without merging, they are normally not; then
-   * keep them unmerged. The single device can still be faster, because merging its buckets makes it switch executables less
-   * often; then use it alone. */
+  /* After merging, the chosen plans are slower than the best single device. If they are not slower without merging, which is
+   * usual, they stay unmerged. Otherwise the single device replaces them: merging its own buckets can make it faster than the
+   * chosen plans, because it switches executables less often. */
   if (best.peps == NULL || chosen->timeline.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return CLV_OK;
   chosen->from = "one device";
   return adopt(&s, &best, chosen, error);

@@ -26,8 +26,9 @@ enum {
 #define GLANCE_BUDGET 300000u
 #define QUICK_BUDGET 1000000u
 
-/* Handles an assignment that branch and bound found. If there are few sequences, tries them all. Searches the neighbouring
- * plans only if its makespan is close to the best, because that takes long. */
+/* Handles an assignment that branch and bound found (clv__assign_try). With few subgraphs, first searches all sequences, within
+ * a budget of nodes. If that proves nothing, improves the sequence step by step, and also tries other plans if the makespan is
+ * then close to the best; trying them takes long. */
 static double attempt(void *user, const uint32_t *choices, double goal_ns, double *proven_ns) {
   clv__choosing *c = user;
   memcpy(c->trial.choices, choices, c->k * sizeof *choices);
@@ -64,7 +65,7 @@ static bool is_close(const clv__choosing *c, double bound) {
   return c->k < 2 || c->best.makespan_ns <= bound * (1 + c->options->tolerance) * (1 + 1e-9);
 }
 
-/* Restricts the following steps to the plans of the best schedule. */
+/* Replaces every start by the best schedule, so that the following steps search only around its plans. */
 static void keep_only_best(clv__choosing *c) {
   for (uint32_t s = 0; s < c->start_count; ++s) clv__candidate_copy(&c->starts[s], &c->best);
 }
@@ -178,13 +179,14 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   apart.options = c->options;
   apart.best_from = from;
   *c = apart;
-  c->search.works = &c->works; /* not those of `apart`, which goes out of scope */
+  c->search.works = &c->works; /* works of `apart` must not be used any more: `apart` goes out of scope */
   return CLV_OK;
 }
 
 /* ---- The result ---- */
 
-/* Gives each PEP key one cluster, unless that lengthens the makespan: fewer switches, but a pipeline may need other orders. */
+/* Brings all subgraphs with the same PEP key into one cluster, which saves switches, unless that lengthens the makespan: some
+ * pipelines are faster with split clusters. */
 static void cluster(clv__choosing *c) {
   clv__candidate_copy(&c->trial, &c->best);
   clv__search_cluster(&c->search, &c->trial);

@@ -79,7 +79,8 @@ static void try_one_form_for_all(clv__choosing *c) {
   }
 }
 
-/* A smooth measure, unlike the largest load: it rewards every improvement on any device. */
+/* Measures how high and uneven the loads are if the plan with loads `without` (NULL: none) is replaced by `option`. Unlike the
+ * largest load, this measure falls if the load of any device falls. */
 static double imbalance(const double *loads, const double *without, const clv__option *option, uint32_t devices) {
   double sum = 0;
   for (uint32_t d = 0; d < devices; ++d) {

@@ -11,7 +11,8 @@ static uint64_t key_of(const clv__search *search, const clv__candidate *candidat
   return search->works->items[search->works->offsets[subgraph] + candidate->choices[subgraph]].key;
 }
 
-/* Groups the sequence into `grouped`: clusters in the order of their first subgraphs, which stay in order. */
+/* Writes the sequence to `grouped`, with the subgraphs of each key together. Keys are in the order of their first subgraphs;
+ * subgraphs with the same key keep their order. */
 static void group(const clv__search *search, const clv__candidate *candidate, uint32_t *grouped) {
   const uint32_t *sequence = candidate->sequence;
   uint32_t used = 0;
@@ -61,7 +62,7 @@ static bool improve(clv__search *search, clv__candidate *candidate) {
       to = end_of(search, candidate, to);
       if (!try_move(search, candidate, from, end - from, to - end)) continue;
       improved = true;
-      break; /* another cluster begins at `from` now */
+      break; /* the cluster has moved away: another one begins at `from` now */
     }
     end = end_of(search, candidate, from);
     for (uint32_t at = from; at + 1 < end; ++at) {

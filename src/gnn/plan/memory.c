@@ -88,7 +88,8 @@ clv_status clv__gnn_memory_count(clv__gnn_memory *memory, const clv__memory_key 
   if (entry->need.total_bytes > memory->most_bytes[device]) memory->most_bytes[device] = entry->need.total_bytes;
   if (entry->need.fits) return CLV_OK;
   const char *name = memory->devices->items[memory->device_of[device]].name;
-  return clv__error_set(error, CLV_TOO_LARGE, "layer %u, %s to %s on %s needs %llu bytes of its memory, but has %llu of %llu",
+  return clv__error_set(error, CLV_TOO_LARGE,
+                        "layer %u, %s to %s on %s: the block needs %llu bytes of the device's memory, but may use %llu of %llu",
                         key->layer, clv__stage_name(memory->stages[key->layer].items[key->first]),
                         clv__stage_name(memory->stages[key->layer].items[key->last - 1]), name,
                         (unsigned long long)entry->need.total_bytes, (unsigned long long)memory->budget_bytes[device],

@@ -31,8 +31,8 @@ typedef struct clv__gnn_memory {
   const clv__stages *stages; /* [layer_count] */
   uint32_t layer_count, device_count, device_of[CLV__MEMORY_DEVICES];
   uint64_t limit_bytes[CLV__MEMORY_DEVICES], budget_bytes[CLV__MEMORY_DEVICES]; /* 0: no limit */
-  clv__memory_entry **lists;                                                    /* answers so far */
-  clv_status status; /* the first failure of clv__memory_fits(), which reports only yes or no */
+  clv__memory_entry **lists; /* the answers so far, by layer, device and stages */
+  clv_status status;         /* the first failure of clv__memory_fits(), which reports only yes or no */
   clv_error error;
   uint64_t most_bytes[CLV__MEMORY_DEVICES], sum_bytes[CLV__MEMORY_DEVICES]; /* over the blocks counted */
 } clv__gnn_memory;
@@ -46,14 +46,16 @@ static inline bool clv__device_runs_fixed(const clv__device *device) {
 clv_status clv__memory_init(clv__gnn_memory *memory, clv__arena *arena, clv_devices *devices, const uint32_t *device_of,
                             uint32_t device_count, const clv__stages *stages, uint32_t layer_count, clv_error *error);
 
-/* Returns the need of a block on a device with a limit. Answers are kept. */
+/* Returns the need of a block on a device with a limit. Each answer is kept, so that a device is asked only once about a block
+ * and size. */
 clv_status clv__gnn_memory_need(clv__gnn_memory *memory, const clv__memory_key *key, clv__memory_entry **entry, clv_error *error);
-/* Returns whether the block fits the budget of its device; always, if that has no limit. Sets its bytes; 0 without a limit. */
+/* Returns whether the block fits the budget of its device; true if the device has no limit. Sets `bytes` to the block's need; 0
+ * if the device has no limit. */
 bool clv__memory_fits(clv__gnn_memory *memory, const clv__memory_key *key, uint64_t *bytes);
 
 /* Starts counting the blocks of a run: sets the sums to 0. */
 void clv__memory_count_none(clv__gnn_memory *memory);
-/* Adds a block of the run. Each is counted once. */
+/* Adds a block of the run. A block of the same size that was added before is not counted again. */
 clv_status clv__gnn_memory_count(clv__gnn_memory *memory, const clv__memory_key *key, clv_error *error);
 /* The most memory of the device that a run with the counted blocks takes; 0 without a limit. */
 static inline uint64_t clv__memory_taken(const clv__gnn_memory *memory, uint32_t device) {

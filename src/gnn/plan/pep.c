@@ -144,7 +144,8 @@ static bool keep(making *m, const clv__pep *pep) {
   }
   m->kept_count = left;
   if (place == NULL && left < MOST_KEPT) place = clv__allocate(m->allocator, sizeof *place);
-  if (place == NULL) return left >= MOST_KEPT; /* the list is full: drop this plan; otherwise out of memory */
+  /* If the list is full, drops this plan and returns true; false means out of memory. */
+  if (place == NULL) return left >= MOST_KEPT;
   *place = *pep;
   m->kept[m->kept_count++] = place;
   return true;

@@ -73,7 +73,7 @@ typedef struct clv__costs {
   bool is_last; /* the last layer of the model; callers set it, default false */
   /* The memory of the open devices; callers set it. NULL: there are no devices to ask, only the tables' peaks. */
   clv__gnn_memory *memory;
-  uint32_t layer; /* in `memory` */
+  uint32_t layer; /* the index of this layer in `memory` */
 } clv__costs;
 
 /* Looks up the tables. Returns CLV_NOT_FOUND if a device has no block of this layer in the tables, or lacks copies that it
@@ -128,8 +128,8 @@ typedef struct clv__block_question {
   bool shared_in, shared_out; /* the results of earlier blocks (in) or its own (out) stay in a memory other than the host's */
 } clv__block_question;
 
-/* The least memory with which some choice is possible, and the device that needs it; 0: the choice needs none of a limited
- * device. */
+/* The least memory with which some choice is possible, and the device that needs it. size_bytes 0: the choice needs no memory of
+ * a device with a limit. */
 typedef struct clv__least_memory {
   uint64_t size_bytes;
   uint32_t device;

@@ -183,7 +183,7 @@ double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item) {
 
 /* ---- Writing ---- */
 
-/* All digits of whole nanoseconds are written. */
+/* Writes all digits of whole nanoseconds, as milliseconds. An infinite time becomes null. */
 static json_t *milliseconds(double time_ns) {
   return isfinite(time_ns) ? json_real(round(time_ns) / 1e6) : json_null();
 }
@@ -258,7 +258,7 @@ static json_t *merge_json(const clv__gnn_plan *plan, const clv__bucket_merge *me
   return object;
 }
 
-/* The key that the subgraphs of a cluster share. */
+/* Writes the PEP key that the subgraphs of a cluster share. */
 static void set_pep(json_t *cluster, const clv__gnn_plan *plan, const clv__pep *pep) {
   clv__text text;
   clv__text_init(&text, plan->arena.allocator);

@@ -22,7 +22,8 @@ typedef struct clv__gnn_plan_layer {
   clv__bucket_merge *merges; /* merged executables */
 } clv__gnn_plan_layer;
 
-/* The memory of a device: what the run takes at most, and its largest block, which it needs at least; 0: it has no limit. */
+/* The memory of a device: its limit, the most that the run takes, and the least that the run needs, which is the need of its
+ * largest block. All are 0 if the device has no limit. */
 typedef struct clv__gnn_plan_memory {
   uint64_t limit_bytes, taken_bytes, least_bytes;
 } clv__gnn_plan_memory;
@@ -78,8 +79,8 @@ double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item);
 
 clv_status clv__gnn_plan_print(const clv__gnn_plan *plan, clv__text *text, clv_error *error);
 clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_error *error);
-/* Like clv__gnn_plan_write(), with the membership in a file beside it: plan.membership.npy for plan.json. For k = 1 there is
- * none. */
+/* Like clv__gnn_plan_write(), with the membership in a file beside it: plan.membership.npy for plan.json. For k = 1 no such file
+ * is written. */
 clv_status clv__gnn_plan_write_with(clv__gnn_plan *plan, const clv__membership *membership, const char *path, clv_error *error);
 /* Reads the membership beside the plan at `path`, which must name one. Callers compare it with the plan
  * (clv__gnn_plan_subgraphs()). Returns CLV_NOT_FOUND if the file is not there, and CLV_INVALID_MODEL if it is damaged. */

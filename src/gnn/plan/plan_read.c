@@ -187,8 +187,7 @@ static clv_status read_sequence(const reading *r, const json_t *item, const char
   return CLV_OK;
 }
 
-/* Compares the listed clusters with those that follow from the plans and the sequence, because an edited file may not match. */
-/* Compares a cluster's PEP key; older plans have none. */
+/* Compares a cluster's PEP key with that of its subgraphs. Older plan files have no key. */
 static clv_status check_key(const reading *r, const json_t *cluster, const char *where, const clv__pep *pep) {
   const char *said = json_string_value(json_object_get(cluster, "pep"));
   clv__text text;
@@ -205,6 +204,7 @@ static clv_status check_key(const reading *r, const json_t *cluster, const char 
   return status;
 }
 
+/* Compares the listed clusters with those that follow from the plans and the sequence, because an edited file may not match. */
 static clv_status check_clusters(const reading *r, const json_t *item, const char *where, const clv__gnn_plan_layer *layer) {
   static const char *const keys[] = {"first", "count", "pep", NULL};
   json_t *list;
@@ -226,7 +226,7 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
   return CLV_OK;
 }
 
-/* Reads a merge of buckets. It is only reported: a run takes the padded sizes from the parts. */
+/* Reads a merge of buckets. A run does not use it, because the parts have the padded sizes; it is kept for reports. */
 static clv_status read_merge(const reading *r, json_t *item, const char *where, uint32_t stages, clv__bucket_merge *merge) {
   static const char *const keys[] = {"device", "first", "last", "from", "into", "parts", "padding_ms", "compiling_ms", NULL};
   json_t *from;

@@ -203,7 +203,8 @@ static bool is_no_later(const beginning *a, const beginning *b) {
   return good;
 }
 
-/* Returns whether an earlier state with the same subgraphs was no later in any respect. Otherwise stores this one. */
+/* Returns whether an earlier state with the same subgraphs has no later time, on any device or in its makespan. Otherwise stores
+ * this state. */
 static bool was_seen(clv__search *search, uint32_t subset, const beginning *at) {
   uint32_t slot = subset * 2654435761u >> 18, place = CLV__NO_ID;
   for (uint32_t probe = 0; probe < MEMORY_PROBES; ++probe) {

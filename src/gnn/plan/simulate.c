@@ -26,7 +26,7 @@ typedef struct running {
   bool used[CLV__PEP_DEVICES];
   double done_ns[CLV__PEP_BLOCKS + 1][CLV__QUEUE_DEPTH]; /* end times of the cluster's last positions */
   double makespan_ns;
-  uint32_t run; /* position in its cluster */
+  uint32_t run; /* the subgraph's position in its cluster */
 } running;
 
 /* Simulates the sequence for all functions below. It is inlined so that features which only one caller needs cost the others

@@ -52,12 +52,12 @@ static clv_status open_block(clv__gnn_run *run, clv__run_block *compiled, clv_er
                            run->schedule->machine->devices[compiled->device].name);
 }
 
-/* Does everything besides computing that a task's first run would do, before the clock starts. */
+/* Before the run's clock starts, does everything besides computing that the first run of a task would do. */
 static clv_status prepare_task(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error) {
   clv__run_block *compiled = &run->blocks[task->block];
   if (task->portion->sizes.targets == 0) return CLV_OK;
   CLV__TRY(clv__run_task_reserve(run, layer, task, error));
-  if (compiled->is_fixed) return CLV_OK; /* opening it prepared it */
+  if (compiled->is_fixed) return CLV_OK; /* a block of fixed sizes was prepared when it was opened */
   clv__layer_sizes sizes = task->said.padded;
   if (task->sweep.piece > 0) sizes = clv__sweep_sizes(&task->sweep, sizes.rows);
   return clv__block_prepare(&compiled->run, sizes, error);
@@ -73,7 +73,7 @@ static bool has_room(const clv__gnn_run *run, const clv__run_block *compiled) {
   return compiled->need_bytes <= run->memory.budget_bytes[compiled->device] - run->spaces[compiled->device].open_bytes;
 }
 
-/* Closes the block of the device that was not used for the longest time. */
+/* Closes the least recently used of the device's open blocks. */
 static void close_oldest(clv__gnn_run *run, uint32_t device) {
   clv__run_block *oldest = NULL;
   for (size_t i = 0; i < run->block_count; ++i) {
@@ -97,8 +97,8 @@ static void count_taken(clv__gnn_run *run, uint32_t device) {
   if (taken > run->spaces[device].taken_bytes) run->spaces[device].taken_bytes = taken;
 }
 
-/* Other blocks give back memory and this one takes its own while no other device does either: what is given back is freed before
- * anything else can reuse a part of it. */
+/* Opens a block: closes other blocks of its device until there is room, and frees their memory. The caller holds memory_lock, so
+ * no other device of the run opens a block in between and takes a part of the memory that was given back. */
 static clv_status take_turn(clv__gnn_run *run, clv__run_block *compiled, clv_error *error) {
   clv__run_space *space = &run->spaces[compiled->device];
   while (!has_room(run, compiled)) close_oldest(run, compiled->device);
@@ -120,7 +120,7 @@ clv_status clv__run_block_hold(clv__gnn_run *run, clv__run_block *compiled, clv_
   return status;
 }
 
-/* Asks for the memory of all blocks, before any of them takes some. */
+/* Determines the memory that each block needs, before any block is opened. */
 static clv_status count_needs(clv__gnn_run *run, clv_error *error) {
   clv__memory_count_none(&run->memory);
   for (size_t i = 0; i < run->block_count; ++i) {

@@ -57,7 +57,7 @@ static bool may_begin(const shared *s, const clv__gnn_task *task) {
 static clv_status take_room(shared *s, clv__run_turn *turn, clv_error *error) {
   clv__gnn_run *run = s->run;
   uint32_t room = 0;
-  while (run->room_is_taken[room]) ++room; /* there are as many rooms as turns */
+  while (run->room_is_taken[room]) ++room; /* some room is free, because there are as many rooms as turns */
   clv__run_memory *memory = &run->rooms[room];
   if (memory->size_bytes < s->layer->room_bytes) {
     clv__release(run->allocator, memory->data);

@@ -210,7 +210,7 @@ static clv_status make_memory(clv__gnn_run *run, clv_error *error) {
   return CLV_OK;
 }
 
-/* Prepares asking for the memory of devices. */
+/* Prepares run->memory, which tells whether blocks fit the memory of devices. */
 static clv_status make_limits(clv__gnn_run *run, clv_error *error) {
   clv__stages *stages = clv__arena_allocate_zero(&run->arena, run->model->layer_count, sizeof *stages);
   if (stages == NULL) return clv__error_memory(error, run->model->layer_count * sizeof *stages);

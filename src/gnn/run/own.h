@@ -17,7 +17,7 @@ typedef struct clv__run_block {
   bool is_static;                      /* the device needs fixed shapes: values are padded */
   bool is_fixed;                       /* compiled for `sizes`: is_static, or the device has a memory limit */
   clv__layer_sizes sizes;
-  uint32_t uses; /* the run's tasks that use it */
+  uint32_t uses; /* the number of the run's tasks that use it */
   clv__block_run run;
   /* For devices with a memory limit; guarded by the run's memory_lock. */
   bool is_open;
@@ -59,8 +59,8 @@ typedef struct clv__run_memory {
 
 /* The memory of a device with a limit: that of its open blocks. */
 typedef struct clv__run_space {
-  uint64_t open_bytes, taken_bytes, uses; /* open: as needed; taken: the most that open blocks took at one time, as their sessions
-                                             report it; uses: counts them */
+  uint64_t open_bytes, taken_bytes, uses; /* open: the sum of the open blocks' needs; taken: the most that open blocks took at one
+                                             time, as their sessions report it; uses: how often a block was requested */
 } clv__run_space;
 
 typedef struct clv__run_portion {

@@ -1,6 +1,6 @@
 /* Prepares the inputs and outputs of a task. Values are used in place if their layout fits the block. Rows that are not
- * contiguous are gathered. For devices that need fixed shapes, everything is laid out with padding (block.h defines its content).
- */
+ * contiguous are gathered. For devices that need fixed shapes, everything is laid out with padding (block.h defines what the
+ * padding contains). */
 #include <string.h>
 
 #include "base/clock.h"
@@ -140,7 +140,7 @@ static const void *read_positions(work *w, const value_size *size) {
 }
 
 /* Returns where the portion's part of a value that crosses between blocks begins. If the value has one row per row read, returns
- * the start of the whole value, in which the rows of a portion are contiguous only if it is whole. */
+ * the start of the whole value, in which the rows of a portion are contiguous only if the portion is the whole subgraph. */
 static char *crossing_at(const work *w, clv__layer_value value, const value_size *size) {
   char *begin = w->room + w->turn->offsets[value];
   if (size->shape.dimension == CLV__DIMENSION_TARGETS) return begin + (size_t)w->portion->from * size->row_bytes;
@@ -164,7 +164,7 @@ static void read_value(work *w, clv__layer_value value) {
     case CLV__VALUE_ROWS:
       data = read_rows(w, &size, w->in->data, w->in->order);
       break;
-    case CLV__VALUE_OWN: /* read after ROWS; equals its first rows */
+    case CLV__VALUE_OWN: /* read after ROWS, whose first rows it equals */
       data = w->values.items[CLV__VALUE_ROWS].dtype != CLV_DTYPE_NONE ? w->values.items[CLV__VALUE_ROWS].data
                                                                       : read_rows(w, &size, w->in->data, w->in->order);
       break;
@@ -201,7 +201,7 @@ static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) 
     if (!clv__multiply(size.padded, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed))
       return clv__error_memory(error, SIZE_MAX);
   }
-  if (w->sweep->piece > 0) { /* for a result that is not computed in place */
+  if (w->sweep->piece > 0) { /* room for a result that is not computed in its final place */
     value_size size = size_of(w, CLV__VALUE_RESULT);
     size_t bytes;
     if (!clv__multiply(size.real, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed) ||

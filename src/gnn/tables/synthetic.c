@@ -21,8 +21,8 @@ static void traffic(const clv__chain *chain, uint32_t first, uint32_t last, doub
   }
 }
 
-/* Operations per row of the transform, or 0 without one: each column read times each column computed, for the vertex and for
- * its neighbours' mean. */
+/* Operations per row of the transform, 0 if the block has none: a multiplication and an addition for each pair of a column read
+ * and a column computed, once for the vertex and once for the mean of its neighbours. */
 static double operations(const clv__chain *chain, uint32_t first, uint32_t last) {
   uint32_t at = chain->stage_count;
   for (uint32_t s = first; s < last; ++s) at = chain->stages[s] == CLV__STAGE_TRANSFORM ? s : at;
@@ -93,8 +93,8 @@ static clv_status complete_device(clv__tables *tables, const clv__machine_device
   if (found == NULL || !found->time.is_good)
     return clv__error_set(error, CLV_NOT_FOUND, "%s: the costs of stages %u to %u of layer %s are missing, or have no good fit",
                           assumed->device, assumed->first, assumed->last, chain->layer);
-  clv__block_table measured = *found; /* a copy, because adding tables may move them; its points move only when it gains points
-                                         itself, which happens last */
+  clv__block_table measured = *found; /* a copy, because adding tables may move `found`; its array of points stays valid until
+                                         put_beside() adds points to it, at the end */
   for (uint32_t first = 0; first < chain->stage_count; ++first) {
     for (uint32_t last = first + 1; last <= chain->stage_count; ++last) {
       bool runs = !chain->blocks[first][last].is_empty;

@@ -9,11 +9,12 @@
  *
  *   time = base + (rows * B_row + edges * B_edge) + rows * F / flops
  *
- * base, B_row and B_edge come from the measured block's fit. B_row and B_edge are scaled by the ratio of the two blocks' bytes
- * per row and per edge, read and written. Each edge along which a row is gathered also counts the bytes of a row. F is the
- * number of operations per row of a transform, minus the measured block's own. Seeded noise varies times by up to 2 %. Sizes
- * have up to most_rows `rows`, each with 0 to most_density edges. Sizes that ran out of memory in the measured block do so in
- * every block that reads edges. */
+ * base, B_row and B_edge come from the measured block's fit. B_row is without the time that the assumed speed gives for the
+ * measured block's own transform, if it has one. B_row and B_edge are scaled by the ratio of the two blocks' bytes per row and
+ * per edge, read and written. Each edge along which a row is gathered also counts the bytes of a row. F is the number of
+ * operations per row of the block's transform; 0 if it has none. Seeded noise varies times by up to 2 %. Sizes have up to
+ * most_rows `rows`, each with 0 to most_density edges. Sizes that ran out of memory in the measured block do so in every block
+ * that reads edges. */
 typedef struct clv__synthetic_device {
   const char *device;
   uint32_t first, last; /* the measured block's stages */

@@ -122,7 +122,7 @@ clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const cha
 clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhead *overhead, clv_error *error);
 /* Adds a device. Returns CLV_INVALID_ARGUMENT if the tables were measured on a different device. */
 clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
-/* Makes the same check without adding the device. A device that is not in the tables is not an error. */
+/* Makes the check of clv__tables_put_device() without adding the device. A device that is not in the tables is not an error. */
 clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
 /* Sorts and fits all tables. The same points give the same tables, in any insertion order. */
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
@@ -158,8 +158,8 @@ typedef struct clv__import_column {
 } clv__import_column;
 
 /* Imports CSV: n_nodes,n_edges,<device>_ms…,status. A time of "None" or an empty field means not measured; -1 means out of
- * memory. The status ends with OOM in that case and is OK otherwise; the column may be missing. Columns that are not in
- * `columns`, and fields that are not numbers, are errors. */
+ * memory. The status ends with OOM if any time of the row is -1, and is OK otherwise; this column may be missing. Columns that
+ * are not in `columns`, and fields that are not numbers, are errors. */
 clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv__import_column *columns, uint32_t column_count,
                               const char *text, size_t size_bytes, const char *name, clv_error *error);
 
