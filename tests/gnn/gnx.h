@@ -118,7 +118,7 @@ static inline void gnx_close(gnx *g) {
   clv__tables_finish(&g->tables);
 }
 
-/* Reads the sizes of a data set's subgraphs for one k. Returns their number, 0 if there are none. */
+/* Reads the sizes of a data set's subgraphs for one k. Returns their number; 0 if the file does not exist or lists none. */
 static inline uint32_t gnx_subgraphs(const char *dataset, uint32_t k, clv__subgraph_sizes subgraphs[GNX_MOST_SUBGRAPHS]) {
   clv__file_map map;
   uint32_t count = 0;

@@ -240,7 +240,7 @@ static void test_padded_sizes(void **state) {
   }
 }
 
-/* Rows stored as bf16: the tolerance allows for its rounding. */
+/* Runs with rows stored as bf16. The tolerance allows for the rounding to bf16. */
 static void halves(scene *s, const clv__partitioned *parts, uint32_t n, const char *what) {
   uint32_t count = s->stages.count, width = clv__gnn_layer_width(s->stages.layer);
   const uint32_t cuts[][4] = {{0, count, count, count}, {0, 1, 2, count}, {0, 3, 5, count}};

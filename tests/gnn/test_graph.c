@@ -246,7 +246,7 @@ static void long_lists_of_edges(void **state) {
   edges_finish(&e);
 }
 
-/* An undirected graph as METIS writes it, with every kind of weights. */
+/* An undirected graph in METIS's format, with every kind of weights. */
 static void metis_files(void **state) {
   (void)state;
   static const char *const texts[] = {

@@ -158,8 +158,8 @@ static void check_sizes(const clv__gnn_planning *p, const clv__measure_entry *en
   }
 }
 
-/* Adds a device to the tables that is not open. Its blocks are not known, so plans of both devices may begin or end with any
- * block of the open device. */
+/* Adds to the tables a device that is not open. It is unknown which blocks that device runs, so a plan with both devices may
+ * begin or end with any block of the open device. */
 static void check_stranger(scene *s, clv__measuring *m) {
   clv_error error = {0};
   uint32_t stages = s->planning.chains[0].stage_count;

@@ -1,7 +1,7 @@
 /* Tests that a plan that is called feasible runs: DRAWS random graphs, models, numbers of subgraphs and memories of one or two
- * virtual NPUs, with or without a CPU. Every plan runs, gives the result of one device, and takes no more of each device's memory
- * than it states, according to the sessions and to the memory pool. What has no plan is refused for lack of memory. Memory that
- * earlier runs have freed changes nothing. */
+ * virtual NPUs, with or without a CPU. Every plan runs, gives the result of one device, and takes no more of each device's
+ * memory than it states, according to the sessions and to the memory pool. A number of subgraphs without a plan is refused for
+ * lack of memory. Memory that earlier runs have freed does not change what a block needs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,8 @@
 
 enum { DRAWS = 200, MOST_VERTICES = 500 };
 
-/* divided: with partition limits */
+/* Counts over all plans. limited: devices in use that have a memory limit; of these, divided: devices that limit the size of
+ * partitions, and tight: devices that cannot hold all of their blocks at once. */
 static struct tally { uint32_t plans, of_type[3], of_parts, limited, divided, tight, refused; } tally;
 
 static uint32_t below(uint64_t *seed, uint32_t limit) {
@@ -58,7 +59,8 @@ static machine open_small(uint64_t *seed) {
   return m;
 }
 
-/* `most`: by memory space, the most that any plan on this machine stated so far; the pool counts its peak over all runs. */
+/* Checks the memory that a run took against its plan. `most`: by memory space, the most that any plan on this machine has stated
+ * so far, because the pool's peak is over all runs. */
 static void check_memory(const machine *m, const clv__gnn_plan *plan, const clv__gnn_record *record, uint64_t *most) {
   uint64_t stated[CLV__MAX_DEVICES + 1] = {0};
   for (uint32_t d = 0; d < plan->machine.device_count; ++d) {
@@ -189,8 +191,8 @@ static void test_feasible_plans_run(void **state) {
   uint64_t seed = 16;
   for (uint32_t number = 0; number < draws; ++number) plan_and_run(&seed, number);
   print_message(
-      "%u draws: %u plans ran (%u GraphSAGE, %u GCN, %u GAT; %u with several subgraphs), on %u devices with a limit, of "
-      "which %u took blocks in turns and %u divide them; %u numbers of subgraphs had no plan\n",
+      "%u draws: %u plans ran (%u GraphSAGE, %u GCN, %u GAT; %u with several subgraphs), on %u devices with a memory limit, of "
+      "which %u held blocks in turns and %u limit partitions; %u numbers of subgraphs had no plan\n",
       draws, tally.plans, tally.of_type[CLV__GNN_SAGE], tally.of_type[CLV__GNN_GCN], tally.of_type[CLV__GNN_GAT], tally.of_parts,
       tally.limited, tally.tight, tally.divided, tally.refused);
   assert_true(tally.plans > draws / 2 && tally.divided > draws / 4 && tally.tight > draws / 20 && tally.refused > draws / 20);

@@ -243,7 +243,7 @@ static void test_cancel(void **state) {
   }
   watcher all = {0};
   clv__gnn_run_options options = {.progress = watch, .user_data = &all};
-  assert_ok(run_pipeline(&l, rows, &options, &error), error); /* the cancelled runs have left no trace */
+  assert_ok(run_pipeline(&l, rows, &options, &error), error); /* cancelled runs do not affect a later run */
   assert_int_equal(all.done, 3 * MOST_K * 2);
   test_gnn_compare(l.s.expected, rows, l.s.gnn.vertex_count, l.s.width, "after cancelled runs");
   free(rows);
@@ -394,7 +394,7 @@ static void test_damaged_state(void **state) {
     clv__gnn_run_options again = {.state_path = path, .resume = true};
     clv_status status = run_pipeline(&l, rows, &again, &error);
     if (at < 44 || at >= 56) assert_int_equal(status, CLV_INVALID_ARGUMENT);
-    if (status == CLV_OK) break; /* a byte of the reserved field; the run has then written a new file */
+    if (status == CLV_OK) break; /* a reserved byte, which is not checked; the run has resumed and written a new file */
     assert_int_equal(pwrite(file, &byte, 1, at), 1);
     close(file);
   }

@@ -281,7 +281,7 @@ static void test_sequences(void **unused) {
   assert_true(worse < 45);
 }
 
-/* Subgraphs with the same key form one cluster, wherever they stood, and nothing is lost. */
+/* Subgraphs with the same key form one cluster, wherever they stood before, and the sequence still has every subgraph once. */
 static void test_clusters(void **unused) {
   (void)unused;
   uint64_t state = 12;
