@@ -14,7 +14,7 @@ typedef struct clv_check_options {
   const char *const *sections; /* names of the sections (groups of checks) to run, see clv_check_section_name(); count 0: all */
   uint32_t section_count;
   uint64_t seed;            /* for the random data and the random graphs; 0 is a valid seed */
-  uint32_t failures_listed; /* failures that the report lists per section, at most; 0: 20 */
+  uint32_t failures_listed; /* at most this many failures are listed per section; 0: 20 */
   /* Called from time to time to report progress; may be NULL. */
   void (*progress)(void *user_data, const char *section, uint32_t done, uint32_t of);
   void *user_data;
@@ -28,7 +28,7 @@ typedef struct clv_check_options {
   { sizeof(clv_check_options), NULL, 0, 0, 0, NULL, NULL, false, 0, 0 }
 
 typedef struct clv_check_item {
-  const char *what; /* "Conv 22, f32, x[1,3,8,8]" */
+  const char *what; /* the check, such as "Conv 22, f32, x[1,3,8,8]" */
   const char *text; /* what is wrong, or why the check was skipped */
   uint32_t count;   /* checks skipped for that reason; 1 for a failure */
 } clv_check_item;

@@ -28,13 +28,14 @@ typedef struct clv_context_options {
   void *log_user_data;
   /* A field left unset is read from the environment once, when the context is created. */
   clv_capture_policy capture;
-  int32_t capture_cache_entries; /* captures kept per device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: capture nothing */
+  int32_t capture_cache_entries; /* captures kept per device; 0: capture nothing; negative: CLEAVE_GRAPH_CACHE, or 12 if that is
+                                    not set */
   uint64_t capture_cache_bytes;  /* limit on the memory of captures per device; 0: 256 MiB */
-  clv_switch capture_prefill; /* also capture the prefill of a model with a cache or a causal mask; unset: CLEAVE_PREFILL_GRAPH,
-                                 else off */
-  const char
-      *cache_directory; /* for executables; NULL: CLEAVE_CACHE_DIR, else "cleave" in the user's cache directory; "": no cache */
-  uint64_t cache_bytes; /* limit of the cache directory; 0: 1 GiB */
+  clv_switch capture_prefill;  /* also capture the prefill of a model with a cache or a causal mask; unset: CLEAVE_PREFILL_GRAPH,
+                                  or off if that is not set */
+  const char *cache_directory; /* where executables are cached; NULL: CLEAVE_CACHE_DIR, else "cleave" in the user's cache
+                                  directory; "": no cache */
+  uint64_t cache_bytes;        /* limit of the cache directory; 0: 1 GiB */
   /* Folders to search for plugins: absolute paths, separated by colons. "": none. NULL: the folders of CLEAVE_PLUGIN_PATH, then
    * this installation's <libdir>/cleave/plugins. */
   const char *plugin_path;

@@ -15,9 +15,10 @@ typedef struct clv_devices clv_devices;
 typedef struct clv_devices_options {
   uint32_t struct_size;
   const char *list;        /* names in priority order, "npu,openvino:GPU,cpu"; or "auto"; NULL: "cpu" */
-  uint32_t npu_spec_count; /* descriptions of virtual NPUs: "default", "all" or a file; 0: "default" */
+  uint32_t npu_spec_count; /* descriptions of virtual NPUs: "default", "all", the path of a JSON file, or JSON text; 0: one,
+                              "default" */
   const char *const *npu_specs;
-  uint32_t device_option_count; /* "npu:frequency=3" */
+  uint32_t device_option_count; /* options as "DEVICE:KEY=VALUE", such as "npu:frequency=3" */
   const char *const *device_options;
   uint32_t thread_count; /* for the cpu device, at most CLV_MAX_THREADS; 0: one per core */
   bool no_fallback;      /* a device of the list that is not available is an error */

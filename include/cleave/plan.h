@@ -34,10 +34,9 @@ typedef bool (*clv_support_fn)(void *user_data, const char *device, const clv_no
 typedef struct clv_plan_options {
   uint32_t struct_size;
   const char *strategy; /* NULL: "optimal" */
-  uint32_t pin_count;   /* patterns of node names: planning fails if a matching node cannot run on the device */
+  uint32_t pin_count;   /* nodes, by patterns of their names, that must run on a device; planning fails if one cannot run there */
   const clv_assignment *pins;
-  uint32_t force_count; /* patterns of operator names: planning fails if a matching node cannot run on the device; pins take
-                           precedence */
+  uint32_t force_count; /* like pins, but with patterns of operator names; pins take precedence */
   const clv_assignment *forces;
   uint32_t size_count;
   const clv_size *sizes;
@@ -49,11 +48,12 @@ typedef struct clv_plan_options {
   const char *objective; /* what to minimise. "latency" (also NULL): the time of all steps in sequence; "overlap": the time with
                             devices working at the same time; "throughput": the time of the busiest device */
   const char *profile;   /* a file of measured costs; NULL: none, prices are nominal */
-  uint32_t weight_count; /* patterns of initializer names: the device whose memory holds the weights */
+  uint32_t weight_count; /* where weights are, by patterns of initializer names: the device whose memory holds them */
   const clv_assignment *weights;
-  uint32_t value_count; /* patterns of value names: the device whose memory holds these inputs, outputs and states */
+  uint32_t value_count; /* where inputs, outputs and states are, by patterns of value names: the device whose memory holds them */
   const clv_assignment *values;
-  uint32_t suppose_count; /* operators assumed to be supported by a device, for a what-if. The plan cannot be run */
+  /* Patterns of operator names that a device is assumed to support, for a what-if plan, which cannot be run. */
+  uint32_t suppose_count;
   const clv_assignment *supposes;
   bool record_passes;  /* record the result of each pass of the strategy `propagate` */
   bool name_others;    /* if no device supports a node, open the other devices found here, as "auto" does, and name those that

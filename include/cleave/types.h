@@ -30,12 +30,12 @@ typedef enum clv_status {
   CLV_OK = 0,
   CLV_INVALID_ARGUMENT = 1, /* a caller's mistake: a NULL, a wrong shape, an unknown option */
   CLV_INVALID_MODEL = 2,    /* a file or memory block is damaged or violates its specification */
-  CLV_NOT_SUPPORTED = 3,    /* valid, but nothing here can do it; the message says what could */
+  CLV_NOT_SUPPORTED = 3,    /* the request is valid, but nothing here can do it; the message says what could */
   CLV_NOT_FOUND = 4,        /* a file, device, value or name does not exist */
   CLV_OUT_OF_MEMORY = 5,    /* host or device memory; the message has the size requested */
   CLV_IO_ERROR = 6,         /* the operating system reported a failed read or write */
   CLV_DEVICE_ERROR = 7,     /* a driver call failed; the message has the call and its code */
-  CLV_TOO_LARGE = 8,        /* a group of nodes does not fit its device; split it */
+  CLV_TOO_LARGE = 8,        /* a group of nodes does not fit its device; a smaller group may fit */
   CLV_INTERNAL_ERROR = 9,   /* a bug in Cleave */
   CLV_CANCELLED = 10,       /* clv_run_cancel() or a progress callback ended the run */
   CLV_TIMED_OUT = 11        /* the run exceeded its time limit */

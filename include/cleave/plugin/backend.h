@@ -51,7 +51,7 @@ extern "C" {
 
 typedef struct clv_value_info {
   uint32_t struct_size; /* set by the caller */
-  bool is_input;        /* enters the view from outside; never a constant */
+  bool is_input;        /* the value enters the view from outside and is not a constant */
   bool is_output;       /* read outside the view, or an output of the model: must be written */
   const char *name;     /* unique in its graph; "" only for an absent value */
   clv_tensor type;      /* `data` is set for a constant whose bytes are known, an initializer or folded. It may be unaligned */
@@ -172,15 +172,15 @@ typedef struct clv_option {
 /* An option that a backend's devices accept. */
 typedef struct clv_option_info {
   const char *key;
-  const char *values; /* for the user: "auto, own, host", "a whole number of bytes" */
+  const char *values; /* the valid values, for the user: "auto, own, host", "a whole number of bytes" */
   const char *help;   /* one line; states the default */
 } clv_option_info;
 
 typedef struct clv_device_config {
   uint32_t struct_size;
-  uint32_t ordinal;      /* which of the backend's devices */
+  uint32_t ordinal;      /* which of the backend's devices to open, counted from 0 */
   const char *name;      /* the user's name for it: "cpu", "npu" */
-  uint32_t option_count; /* --device-option NAME:key=value */
+  uint32_t option_count; /* the user's options for this device (--device-option NAME:key=value) */
   const clv_option *options;
   uint32_t thread_count; /* 0: one per core */
 } clv_device_config;
@@ -188,7 +188,7 @@ typedef struct clv_device_config {
 /* A device's answer about one node. */
 typedef struct clv_verdict {
   bool supported;
-  char reason[160]; /* if not: the obstacle, with its value: "dtype f64", "rank 5 above 4" */
+  char reason[160]; /* if not supported: the obstacle, with its value, such as "dtype f64" or "rank 5 above 4" */
 } clv_verdict;
 
 typedef struct clv_compile_options {
@@ -237,7 +237,7 @@ typedef struct clv_step_info {
   uint32_t beside;            /* for a step without nodes, such as a reorder: the node that it serves, or CLV_NO_VALUE */
   const char *what;           /* the device's name for the step: "Conv", "reorder" */
   const char *implementation; /* which implementation it uses; may be "" */
-  uint64_t size_bytes;        /* read and written; 0 if the device does not know */
+  uint64_t size_bytes;        /* bytes read and written; 0 if the device does not know */
   uint64_t time_ns;
   uint64_t executions;
 } clv_step_info;
@@ -276,7 +276,7 @@ typedef struct clv_scratch_slots {
 
 /* The calls that other threads may make to the device while a stream records. */
 typedef enum clv_capture_mode {
-  CLV_CAPTURE_GLOBAL = 0, /* none: until end(), only the recording thread calls the device */
+  CLV_CAPTURE_GLOBAL = 0, /* no calls: until end(), only the recording thread calls the device */
   CLV_CAPTURE_THREAD = 1  /* all calls that the rules for threads allow, on other streams */
 } clv_capture_mode;
 
