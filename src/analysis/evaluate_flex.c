@@ -9,7 +9,7 @@ typedef struct flex {
   const clv__node *node;
   const clv_tensor *inputs; /* aligned; captures last */
   const clv__evaluation *how;
-  clv_dtype precision; /* dtype of the scores and the bodies */
+  clv_dtype precision; /* the dtype in which scores are computed and bodies run */
   const clv_allocator *allocator;
   clv_error *error;
 } flex;
@@ -127,7 +127,7 @@ clv_status clv__flex_evaluate(const clv_graph *graph, clv_node_id id, const clv_
   if (aligned == NULL) return clv__error_memory(error, count * sizeof *aligned);
   clv_status status = clv__operands_align(inputs, count, SIZE_MAX, aligned, allocator, error);
   if (status == CLV_OK) {
-    status = clv__node_infer(graph, id, aligned, &type, error); /* also checks the body's result */
+    status = clv__node_infer(graph, id, aligned, &type, error); /* also checks the types that the bodies produce */
     flex f = {.node = node, .inputs = aligned, .how = how, .allocator = allocator, .error = error};
     const int64_t asked = clv__attribute_int(node->attributes, "softmax_precision", 0);
     f.precision = asked != 0 ? (clv_dtype)asked : aligned[0].dtype == CLV_F64 ? CLV_F64 : CLV_F32;

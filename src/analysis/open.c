@@ -205,7 +205,7 @@ static clv_status infer_typical(const clv_graph *graph, const clv__shapes *shape
     ++count;
   }
   clv__shapes *inferred;
-  clv_error why; /* a model that needs another size is not an error */
+  clv_error why; /* receives the reason if the model needs another size, which is not an error here */
   clv_status status = clv__shapes_infer(graph, all, count, (size_t)1 << 16, &inferred, &why);
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, graph->value_count * sizeof *shapes->types);
   if (status != CLV_OK) return CLV_OK;

@@ -7,7 +7,7 @@
 
 typedef struct clv__rounding {
   uint32_t times; /* the most roundings on a path from the view's inputs to the value */
-  double step;    /* the step of the grid that the value lies on, in the value's own unit; 0: on no known grid */
+  double step;    /* the step of the quantisation grid on which the value's numbers lie, in the value's unit; 0: no known grid */
 } clv__rounding;
 
 /* Fills `roundings`, an array of view->value_count. The view's inputs and constants count as exact. The bodies of nodes are not

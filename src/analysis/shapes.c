@@ -28,7 +28,7 @@ typedef struct pass {
   clv_tensor *types;          /* by value id */
   clv__content **content;     /* by value id; NULL: no partly known content */
   bool *node_folded;          /* by node id; NULL in bodies */
-  const int64_t *bindings;    /* by symbol of the graph: its dim in this pass */
+  const int64_t *bindings;    /* by symbol of the graph: the size or symbol that replaces it in this pass */
   clv__arena *keep;           /* folded data */
   clv__file_map_list **fills; /* folded data that is mapped; NULL in bodies */
   clv__arena scratch;         /* all other memory of the pass */
@@ -68,7 +68,7 @@ static clv_status infer_node(inference *shared, const clv__node *node, const clv
   clv_status status = clv__node_check(node, op, error);
   if (status != CLV_OK) return clv__node_error(node, status, error);
   uint32_t count = clv__node_explicit_inputs(node);
-  for (uint32_t i = 0; i < count; ++i) { /* output of an unknown operator: nothing can be inferred */
+  for (uint32_t i = 0; i < count; ++i) { /* an input from an unknown operator has no dtype: nothing can be inferred */
     if (node->inputs[i] != CLV__NO_ID && inputs[i].dtype == CLV_DTYPE_NONE) return CLV_OK;
   }
   body_context context = {shared, node, inputs, contents, depth};

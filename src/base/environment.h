@@ -24,7 +24,7 @@ typedef enum clv__variable {
 typedef struct clv__variable_info {
   const char *name;
   const char *values; /* the values it accepts; NULL: any */
-  const char *help;   /* its purpose; NULL: not listed in the help */
+  const char *help;   /* the variable's purpose; NULL: the help does not list the variable */
 } clv__variable_info;
 
 extern const clv__variable_info clv__variables[CLV__VARIABLE_COUNT];

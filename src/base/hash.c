@@ -76,7 +76,7 @@ typedef struct work {
   clv__hash_block *blocks;
   size_t count;
   pthread_mutex_t lock;
-  size_t block, lane; /* the next one to take */
+  size_t block, lane; /* the next lane to take: lane `lane` of block `block` */
 } work;
 
 static bool next_lane(work *w, clv__hash_block **block, size_t *lane) {

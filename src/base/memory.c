@@ -62,7 +62,7 @@ void clv__memory_soon(void *pointer, size_t size_bytes) {
 
 struct clv__arena_block {
   clv__arena_block *next;
-  size_t used; /* counted from the address of the block */
+  size_t used; /* bytes in use, counted from the start of this header */
   size_t size_bytes;
 };
 

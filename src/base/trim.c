@@ -12,7 +12,7 @@
 typedef struct mapping {
   unsigned long begin, end;
   size_t resident_kib;
-  bool is_plain; /* of a file, private, not writable */
+  bool is_plain; /* a private mapping of a file that the process can read but not write */
 } mapping;
 
 /* The first line of a mapping: "begin-end rwxp offset device inode path". */

@@ -21,7 +21,7 @@ typedef struct clv__builder_names {
 } clv__builder_names;
 
 struct clv__builder {
-  clv_graph *graph; /* its arena is in use from the start; finish fills its arrays */
+  clv_graph *graph; /* its arena is in use from the start; clv__builder_finish() fills its arrays */
   clv__map names;
   clv__map symbols;
   clv__builder_nodes nodes;

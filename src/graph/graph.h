@@ -22,14 +22,15 @@ typedef uint32_t clv_value_id;
 typedef struct clv_graph clv_graph;
 
 typedef struct clv__node {
-  const char *name;        /* unique, never empty: `Op#index` if the model gives no name or repeats one */
-  const char *source_name; /* as in the model; may be "" or repeated: one node of another format may become several */
-  const char *source_op;   /* the operator in the source format ("aten.cat.default"); "" if that is ONNX */
+  const char *name; /* unique, never empty: `Op#index` if the model gives no name or repeats one */
+  /* The name in the model; may be "" or repeated, because one node of another format may become several nodes. */
+  const char *source_name;
+  const char *source_op; /* the operator in the source format ("aten.cat.default"); "" if that is ONNX */
   const char *op;
   const char *domain; /* "" is ONNX's own domain ("ai.onnx" is read as "") */
   int32_t opset;
   uint32_t input_count;   /* including captures */
-  uint32_t capture_count; /* the last ones of `inputs` */
+  uint32_t capture_count; /* how many of the last `inputs` are captures */
   uint32_t output_count;
   const clv_value_id *inputs;  /* CLV__NO_ID: absent */
   const clv_value_id *outputs; /* CLV__NO_ID: absent */

@@ -191,7 +191,7 @@ static void test_reduce(void **state) {
   expect_type(&r, "f32[]");
   r = infer("ReduceMean", 18, &noop, 1, inputs, NULL, 1);
   expect_type(&r, "f32[s0,4,5]");
-  r = infer("ReduceMean", 18, NULL, 0, inputs, NULL, 2); /* the axes are unknown */
+  r = infer("ReduceMean", 18, NULL, 0, inputs, NULL, 2); /* the axes, input 1, have no data */
   expect_type(&r, "f32[?,?,?]");
   r = infer("ReduceMean", 18, &drop, 1, inputs, NULL, 2);
   expect_type(&r, "f32[?]");

@@ -7,7 +7,7 @@
 #include "bodies.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
-enum { N = -2, M = -3 }; /* the first two symbols of a graph */
+enum { N = -2, M = -3 }; /* CLV_DIM_SYMBOL(0) and CLV_DIM_SYMBOL(1) */
 
 static void symbol(test_graph *g, const char *name) {
   clv_error error = {0};
@@ -241,7 +241,7 @@ static void repeated_values(void **state) {
   assert_ptr_equal(made[0]->data, made[1]->data);
   assert_ptr_not_equal(made[0]->data, made[2]->data);
   assert_ptr_not_equal(made[0]->data, made[3]->data);
-  assert_ptr_not_equal(made[0]->data, made[4]->data); /* larger than the existing mapping */
+  assert_ptr_not_equal(made[0]->data, made[4]->data); /* "e" is larger than the existing mapping, so it gets a new one */
   assert_ptr_equal(made[4]->data, made[5]->data);
   clv__shapes_destroy(shapes);
   clv__graph_destroy(graph);

@@ -16,7 +16,7 @@ static clv__isa used_with(const char *limit) {
     else
       unsetenv("CLEAVE_ISA");
     const clv__isa first = clv__isa_used();
-    setenv("CLEAVE_ISA", "v2", 1); /* must have no effect any more */
+    setenv("CLEAVE_ISA", "v2", 1); /* must have no effect after the first call of clv__isa_used() */
     _exit(clv__isa_used() == first ? (int)first : 100);
   }
   int status;

@@ -66,7 +66,7 @@ static void what_is_put_is_taken(void **state) {
   clv__release(clv__allocator_default(), bytes);
   assert_int_equal(reader.at, reader.size_bytes);
   assert_false(reader.failed);
-  assert_int_equal(clv__sealed_take(&reader, 1), 0); /* past the end */
+  assert_int_equal(clv__sealed_take(&reader, 1), 0); /* reading past the end */
   assert_true(reader.failed);
   clv__text_finish(&file);
   clv__arena_finish(&arena);

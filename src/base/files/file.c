@@ -130,7 +130,7 @@ static int make_pattern(const void *element, size_t element_bytes, size_t size_b
     return -1;
   }
   memcpy(pattern, element, element_bytes);
-  for (size_t done = element_bytes; done < size_bytes;) { /* doubles the filled part */
+  for (size_t done = element_bytes; done < size_bytes;) { /* each step doubles the filled part */
     size_t more = done < size_bytes - done ? done : size_bytes - done;
     memcpy(pattern + done, pattern, more);
     done += more;

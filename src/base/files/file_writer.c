@@ -82,7 +82,7 @@ clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv
   return CLV_OK;
 }
 
-enum { STEP_BYTES = 1 << 30 }; /* per call: the system writes at most 2 GiB */
+enum { STEP_BYTES = 1 << 30 }; /* bytes per call of write(), which writes at most 2 GiB at once */
 
 static clv_status write_all(const char *path, int file, const uint8_t *data, size_t size_bytes, clv_error *error) {
   while (size_bytes > 0) {

@@ -30,7 +30,7 @@ void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /*
 void clv__sealed_put_text(clv__text *payload, const char *text);              /* the length as u32, then the bytes */
 /* u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). A list of types starts with its count (u32). */
 void clv__sealed_put_type(clv__text *payload, const clv_tensor *type);
-/* The length as u64, then the bytes. */
+/* Appends the length as u64, then the bytes. */
 void clv__sealed_put_bytes(clv__text *payload, const void *data, size_t size_bytes);
 /* Passes the header and the payload to `write`. CLV_OUT_OF_MEMORY if the payload has failed; otherwise the status of `write`. */
 clv_status clv__sealed_write(const clv__sealed_kind *kind, const clv__text *payload, clv_write_fn write, void *cookie,

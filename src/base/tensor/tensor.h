@@ -78,7 +78,7 @@ static inline uint16_t clv__f32_to_bf16(float value) {
 
 float clv__f16_to_f32(uint16_t bits);
 uint16_t clv__f32_to_f16(float value);  /* round to nearest even, overflow to infinity */
-uint16_t clv__f64_to_f16(double value); /* one rounding, not two */
+uint16_t clv__f64_to_f16(double value); /* rounds once, not first to f32 and then to f16 */
 uint16_t clv__f64_to_bf16(double value);
 
 /* The value of element `index`, rounded if a double cannot represent it; 0 for strings. */
