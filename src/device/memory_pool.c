@@ -319,7 +319,8 @@ void clv__memory_pool_free(clv_devices *devices, clv__memory_block *given) {
   } else {
     p->suspect[p->suspect_count++] = block;
   }
-  while (s->counters.kept_bytes > s->counters.peak_bytes) { /* frees blocks of sizes that are no longer requested */
+  /* Frees the oldest blocks, whose sizes are probably no longer requested. */
+  while (s->counters.kept_bytes > s->counters.peak_bytes) {
     oldest = shelf_remove(s, shelf_oldest(s));
     pthread_mutex_unlock(&p->lock);
     release_block(p, &oldest);

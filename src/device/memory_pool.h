@@ -14,7 +14,7 @@
  * block. */
 typedef struct clv__memory_block {
   clv_buffer *buffer; /* allocated by `device`; NULL if `device` is CLV__NO_ID */
-  void *host;         /* its address if the host can access it */
+  void *host;         /* the block's address in host memory; NULL if the host cannot access the block */
   uint64_t size_bytes;
   uint64_t generation; /* 0: no block */
   uint32_t space;

@@ -12,7 +12,7 @@
 enum { MOST = 64 };
 
 typedef struct model {
-  clv__memory_block kept[MOST], out[MOST]; /* of one memory space: the free blocks that the pool keeps, the blocks in use */
+  clv__memory_block kept[MOST], out[MOST]; /* blocks of one memory space: those that the pool keeps for reuse, and those in use */
   uint32_t kept_count, out_count;
   clv__memory_pool_counters counters;
 } model;
@@ -220,7 +220,7 @@ static void lost_devices(void **state) {
   clv_buffer *buffer = other.buffer;
   clv__memory_pool_free(m.devices, &other);
   assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error),
-            error); /* in a memory space that the lost device cannot access */
+            error); /* reuses the block, because the lost device cannot access its memory space */
   assert_ptr_equal(other.buffer, buffer);
   clv__memory_pool_free(m.devices, &other);
   assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error);
