@@ -27,7 +27,7 @@ typedef struct clv__model_device {
   clv__fits *fits;                   /* valid only while the model is built */
   uint32_t *operators; /* by class: index in tables->operators, or CLV__MAP_NONE; valid only while the model is built */
   const clv__nominal *nominal;
-  uint32_t copy_counts[2]; /* [0]: into the device, [1]: out of it; 0: not measured */
+  uint32_t copy_counts[2]; /* number of `copies`: [0] into the device, [1] out of the device; 0: not measured */
   const clv__profile_copy *copies[2];
   double flops_per_second, bytes_per_second;
   clv__cost_source peak_source;

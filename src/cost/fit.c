@@ -31,7 +31,7 @@ static bool solve_subset(double square[UNKNOWNS][UNKNOWNS], const double right[U
   for (int i = 0; i < count; ++i) {
     int pivot = i;
     for (int k = i + 1; k < count; ++k) pivot = fabs(a[k][i]) > fabs(a[pivot][i]) ? k : pivot;
-    if (!(fabs(a[pivot][i]) > 1e-9)) return false; /* columns are scaled to about 1 */
+    if (!(fabs(a[pivot][i]) > 1e-9)) return false; /* singular; the columns are scaled so that entries are about 1 */
     for (int c = 0; c <= count; ++c) {
       double swap = a[i][c];
       a[i][c] = a[pivot][c], a[pivot][c] = swap;

@@ -203,7 +203,7 @@ static clv__measure measure_of_calm(uint64_t *samples, const bool *is_calm, uint
   for (uint32_t i = 0; i < count; ++i) calm += is_calm[i];
   *is_good = calm >= LEAST_RUNS || calm == count;
   if (!*is_good) {
-    (void)clv__measure_of(samples, count); /* sorts */
+    (void)clv__measure_of(samples, count); /* called because it sorts the samples */
     return clv__measure_of(samples, (count + 2) / 3);
   }
   calm = 0;

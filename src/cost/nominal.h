@@ -13,7 +13,7 @@ typedef struct clv__nominal {
   uint64_t launch_ns;
   uint64_t copy_latency_ns;
   double copy_bytes_per_second;
-  bool fuses; /* elementwise nodes are fused into the Conv, MatMul or Gemm that produces their input */
+  bool fuses; /* whether the device fuses elementwise nodes into the Conv, MatMul or Gemm that produces their input */
 } clv__nominal;
 
 /* Returns the figures for the kind "cpu", "npu" or "gpu". Any other kind counts as a CPU. Never returns NULL. */

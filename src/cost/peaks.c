@@ -46,7 +46,7 @@ struct crew {
   uint64_t *begin_ns, *end_ns; /* [attempt * thread_count + thread] */
   clv__peak_loop loop;
   uint64_t rounds;
-  uint8_t *data; /* one share per thread */
+  uint8_t *data; /* memory of thread_count * share_bytes: one share per thread */
   size_t share_bytes;
   uint32_t passes;
   bool is_copy;

@@ -11,7 +11,7 @@ typedef enum clv__peak {
   CLV__PEAK_F32,
   CLV__PEAK_F16,
   CLV__PEAK_BF16,
-  CLV__PEAK_INT8, /* products of bytes, 32-bit sums */
+  CLV__PEAK_INT8, /* products of bytes, added up in 32 bits */
   CLV__PEAK_COUNT
 } clv__peak;
 const char *clv__peak_name(clv__peak peak);
@@ -22,7 +22,8 @@ typedef struct clv__peaks {
   uint32_t thread_count;                    /* threads that ran on the host's processor; 0: another device was measured */
   double flops_per_second[CLV__PEAK_COUNT]; /* 0: unknown */
   uint32_t size_count;                      /* 0: no bandwidth is known */
-  uint64_t sizes_bytes[CLV__PEAK_SIZES];    /* ascending: bytes read repeatedly; the last size measures main memory */
+  /* Numbers of bytes that are read repeatedly, ascending; the largest measures main memory. */
+  uint64_t sizes_bytes[CLV__PEAK_SIZES];
   double read_bytes_per_second[CLV__PEAK_SIZES];
   double copy_bytes_per_second[CLV__PEAK_SIZES]; /* read and written bytes together */
 } clv__peaks;

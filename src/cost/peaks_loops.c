@@ -131,7 +131,7 @@ clv__peak_loop clv__peak_loop_find(clv__peak peak) {
 }
 
 bool clv__peak_is_f32(clv__peak peak) {
-  (void)peak; /* not known for this processor */
+  (void)peak; /* there is no table for this kind of processor */
   return false;
 }
 #endif

@@ -45,13 +45,13 @@ typedef struct clv__profile_saving {
   uint64_t saving_ns;
 } clv__profile_saving;
 
-/* `count` occurrences of one operator or edge. */
+/* An operator or edge, by its index in the tables, and how often it occurs in the block. */
 typedef struct clv__profile_term {
   uint32_t index, count;
 } clv__profile_term;
 
 typedef struct clv__profile_block {
-  const char *key; /* hash of its nodes, of the edges between them and of the edges it cuts */
+  const char *key; /* hash of the block's nodes, of the edges between them and of the edges that the block cuts */
   clv__measure total;
   uint32_t node_count; /* number of distinct operators */
   const clv__profile_term *nodes;
@@ -61,7 +61,7 @@ typedef struct clv__profile_block {
 
 typedef struct clv__profile_copy {
   uint64_t size_bytes;
-  clv__measure time; /* per copy, with several enqueued together */
+  clv__measure time; /* the time per copy if several copies are enqueued together */
 } clv__profile_copy;
 
 /* Copies into the device and out of it. The memory on the host's side comes from malloc or, if pinned, from the device, in a
@@ -79,14 +79,15 @@ typedef struct clv__profile_device {
   const char *measured;                      /* the day: "2026-11-21" */
   clv__measure launch;                       /* time of the smallest possible partition */
   double flops_per_second, bytes_per_second; /* peaks for f32; 0: not measured */
-  uint32_t copy_counts[CLV__COPY_KINDS];     /* ascending by size */
+  uint32_t copy_counts[CLV__COPY_KINDS];     /* the number of `copies` of each kind, which ascend by size */
   clv__profile_copy *copies[CLV__COPY_KINDS];
   uint32_t operator_count, saving_count, block_count;
   clv__profile_operator *operators;
   clv__profile_saving *savings;
   clv__profile_block *blocks;
-  size_t operator_capacity, saving_capacity, block_capacity; /* of the heap arrays */
-  clv__map operator_index, saving_index, block_index;        /* by signature, by "producer>consumer", by key */
+  size_t operator_capacity, saving_capacity, block_capacity; /* capacities of the three arrays above, which are on the heap */
+  /* Index of an operator by signature, of a saving by "producer>consumer", of a block by key. */
+  clv__map operator_index, saving_index, block_index;
 } clv__profile_device;
 
 typedef struct clv__profile {

@@ -15,7 +15,7 @@ typedef struct reading {
   char part[32]; /* the place in the file, such as "devices[3]" */
   clv__profile *profile;
   clv__profile_device *device;
-  clv__profile_term *terms; /* of one block */
+  clv__profile_term *terms; /* the terms of the block that is being read */
   size_t term_capacity;
 } reading;
 

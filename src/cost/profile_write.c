@@ -25,7 +25,7 @@ static int compare_entries(const void *a, const void *b) {
 typedef struct printing {
   clv__text *text;
   const clv__profile_device *device;
-  entry *operators, *savings, *blocks, *terms; /* sorted */
+  entry *operators, *savings, *blocks, *terms; /* each in the order of the file */
   uint32_t *operator_ranks, *saving_ranks;     /* by index in the tables: position in the file */
 } printing;
 
@@ -62,7 +62,7 @@ static void put_measure(clv__text *text, const clv__measure *measure) {
                    measure->spread_ns, measure->runs);
 }
 
-/* Prints [[3, 1], [7, 2]], sorted by the printed numbers. */
+/* Prints the terms as a list of [position in the file, count], such as [[3, 1], [7, 2]], sorted by position. */
 static void put_terms(printing *p, const clv__profile_term *terms, uint32_t count, const uint32_t *ranks) {
   for (uint32_t i = 0; i < count; ++i) p->terms[i] = (entry){i, ranks[terms[i].index], terms[i].count, NULL};
   if (count > 1) qsort(p->terms, count, sizeof *p->terms, compare_entries);

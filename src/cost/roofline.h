@@ -7,7 +7,7 @@
 /* Work as the model defines it, independent of the algorithm: Winograd, for example, needs fewer FLOPs than are counted here.
  * Values that are only used inside the group add no bytes, because such values need not be in memory. */
 typedef struct clv__group_work {
-  bool is_known; /* false if a size is unknown, or if an operator has a body or is unknown */
+  bool is_known; /* false if a size is unknown, an operator is unknown, or an operator has a body */
   double flops;
   clv__peak peak;      /* the number format of most of the work */
   double weight_bytes; /* bytes of constants */

@@ -26,7 +26,7 @@ typedef struct clv__survey {
   clv__map seen; /* text from clv__survey_look() -> index in `measures` */
   clv__measure *measures;
   size_t measure_count, measure_capacity;
-  uint32_t *indices; /* buffer for sorting terms */
+  uint32_t *indices; /* operator or edge indices of the block that is being described */
   size_t index_capacity;
   clv__profile_term *terms;
   size_t term_capacity;

@@ -62,7 +62,7 @@ static void refuses_what_is_no_fit(void **state) {
   clv__fit fit;
   for (uint32_t i = 0; i < 8; ++i) points[i] = (clv__fit_point){1e6, 1e5, i % 2 ? 1e4 : 1e6, 0};
   assert_false(clv__fit_points(points, 8, &fit));
-  assert_false(clv__fit_points(points, 3, &fit)); /* too few points */
+  assert_false(clv__fit_points(points, 3, &fit)); /* 3 points are too few */
 }
 
 static clv__profile_copy copy(uint64_t size_bytes, uint64_t time_ns) {

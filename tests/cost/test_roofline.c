@@ -158,7 +158,7 @@ static void rooflines_by_hand(void **state) {
   assert_true(fabs(clv__roofline_seconds(&peaks, &work, 10000, &by_compute) - (20 / 10.0 + 8 / 80.0)) < 1e-9);
   assert_false(by_compute);
   assert_true(fabs(clv__roofline_seconds(&peaks, &work, 50, &by_compute) - 2) <
-              1e-9); /* the weights are small enough to stay in a cache */
+              1e-9); /* with 50 resident bytes, the weights stay in a cache and are read faster */
   assert_true(by_compute);
   assert_true(clv__roofline_seconds(&none, &work, 50, &by_compute) < 0);
   work.peak = CLV__PEAK_INT8;
