@@ -24,7 +24,7 @@ typedef struct clv__gnn_planning {
   const clv__gnn_model *model;
   const clv__gnn_graph *graph;
   clv__gnn_graph *looped; /* the graph with self loops; NULL: the model uses none */
-  uint64_t seed;          /* METIS's seed */
+  uint64_t seed;          /* the seed for METIS */
   clv__machine machine;
   clv__gnn_memory memory;
   clv__stages *stages; /* [layer_count] */

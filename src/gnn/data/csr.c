@@ -15,7 +15,7 @@ typedef struct builder {
   const clv_allocator *allocator;
   clv__edge_source *source;
   uint32_t *sources, *destinations; /* one chunk of edges */
-  uint64_t *offsets;                /* [capacity + 1]; the first pass counts the edges of row v in offsets[v + 1] */
+  uint64_t *offsets; /* [capacity + 1]: the rows' starts; during the first pass, offsets[v + 1] counts the edges of row v */
   uint64_t capacity;
   uint64_t vertex_count, edge_count; /* seen so far */
   uint64_t mark;                     /* checksum over all edges: the second pass must arrive at the same value */
@@ -94,14 +94,14 @@ static clv_status count_edges(builder *b, clv_error *error) {
     b->edge_count += count;
     b->mark += mark;
     if (b->source->vertex_count != CLV__VERTICES_UNKNOWN)
-      b->vertex_count = b->source->vertex_count; /* reading this chunk may have set it */
+      b->vertex_count = b->source->vertex_count; /* reading this chunk may have set source->vertex_count */
     else if (largest >= b->vertex_count)
       b->vertex_count = (uint64_t)largest + 1;
     CLV__TRY(grow(b, b->vertex_count, error));
     count_piece(b, count);
   }
   if (b->source->vertex_count == CLV__VERTICES_UNKNOWN) {
-    b->source->least_edges = b->edge_count; /* replaces the estimate */
+    b->source->least_edges = b->edge_count; /* the exact number replaces the estimate */
     uint64_t limit = clv__vertices_limit(b->edge_count);
     if (b->vertex_count > limit) {
       return clv__error_set(

@@ -71,7 +71,7 @@ static clv_status make_features(const clv_allocator *allocator, uint32_t vertex_
   if (data == NULL) return clv__error_memory(error, size_bytes);
   size_t count = size_bytes / sizeof *data;
 #pragma omp parallel for if (count > 1 << 14) schedule(static)
-  for (size_t i = 0; i < count; ++i) { /* 24 bits: f32 represents every value exactly */
+  for (size_t i = 0; i < count; ++i) { /* random numbers of 24 bits, which f32 represents exactly */
     data[i] = (float)(int32_t)(clv__mix64(key + i) >> 40) / 8388608.0f - 1.0f;
   }
   made.data = data;

@@ -8,7 +8,7 @@
 #include "gnn/data/readers.h"
 
 typedef struct reading {
-  uint32_t vertex_count, filled, limit; /* `limit`: part numbers are below it */
+  uint32_t vertex_count, filled, limit; /* filled: vertices with a part so far; limit: part numbers must be below this */
   uint32_t most;                        /* the largest part number read */
   bool is_named;                        /* the file name determines the limit */
   uint64_t lines;

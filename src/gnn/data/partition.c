@@ -18,7 +18,7 @@ typedef struct splitter {
   uint64_t *begins; /* [k + 1]: where each part starts in `owned` */
   uint32_t *owned;  /* [n]: vertices by part, ascending in each */
   uint32_t *local;  /* [n]: a vertex's index in its part */
-  uint32_t **halos; /* [k]: ascending; allocated */
+  uint32_t **halos; /* [k]: each part's halo vertices, ascending; allocated */
   clv__subgraph *subgraphs;
 } splitter;
 
@@ -92,7 +92,7 @@ static clv_status find_halo(splitter *s, uint32_t p, scratch *own) {
   }
   sub->halo_count = found;
   if (found == 0) return CLV_OK;
-  bool is_short = found < 2 * DIGITS; /* a radix sort would cost more than a comparison sort */
+  bool is_short = found < 2 * DIGITS; /* for so few ids, a radix sort would cost more than a comparison sort */
   uint32_t *halo = clv__allocate(s->allocator, (is_short ? 1 : 2) * (size_t)found * sizeof *halo);
   if (halo == NULL) return CLV_OUT_OF_MEMORY;
   memcpy(halo, own->place, found * sizeof *halo);

@@ -19,7 +19,7 @@ typedef struct piece {
 typedef struct reader {
   clv__edge_source source; /* must be first: the builder sees only this member */
   clv__text_blocks *blocks;
-  uint64_t lines; /* lines before the block */
+  uint64_t lines; /* number of lines before the current block */
 } reader;
 
 static clv_status wrong_word(const char *what, const char *at, const char *end, clv_error *error) {
@@ -94,7 +94,7 @@ static uint32_t cut_pieces(const char *data, size_t size_bytes, uint32_t *source
   const char *at = data, *end = data + size_bytes;
   for (uint32_t i = 0; i < wanted && at < end; ++i) {
     const char *to = i + 1 == wanted ? end : data + size_bytes / wanted * (i + 1);
-    if (to <= at) continue; /* a long line extends beyond this point */
+    if (to <= at) continue; /* the line that begins at `at` extends beyond this point */
     if (to < end) {
       to = memchr(to, '\n', (size_t)(end - to));
       to = to == NULL ? end : to + 1;
@@ -151,7 +151,7 @@ static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
 
 clv_status clv__graph_read_edges(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                  clv_error *error) {
-  enum { LINE_BYTES = 24 }; /* for an estimate of the edge count: few lines are longer */
+  enum { LINE_BYTES = 24 }; /* estimated bytes per line, for an estimate of the edge count; few lines are longer */
   reader r = {.source = {CLV__VERTICES_UNKNOWN, 0, rewind_edges, next_edges}};
   clv__csr csr;
   *graph = NULL;

@@ -17,7 +17,7 @@ typedef struct reader {
   /* parsed from the header */
   bool has_header;
   uint64_t vertex_count, edge_count; /* as in the header; edge_count counts both directions as one edge */
-  uint64_t skipped_words;            /* per vertex: its size and weights */
+  uint64_t skipped_words;            /* the number of words of a vertex's size and weights, which are skipped */
   bool has_edge_weights;
   /* position in the rows */
   uint64_t row, listed, words; /* the current row; neighbours read in all rows; words read in this row */
@@ -217,7 +217,7 @@ static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
 
 clv_status clv__graph_read_metis(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                  clv_error *error) {
-  enum { NEIGHBOUR_BYTES = 12 }; /* for an estimate of the edge count: few neighbours take more */
+  enum { NEIGHBOUR_BYTES = 12 }; /* estimated bytes per neighbour, for an estimate of the edge count; few take more */
   reader r = {.source = {CLV__VERTICES_UNKNOWN, 0, rewind_edges, next_edges}};
   clv__csr csr;
   *graph = NULL;

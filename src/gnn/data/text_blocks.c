@@ -17,9 +17,10 @@ enum { BLOCK_BYTES = 4 << 20, PACKED_BYTES = 1 << 18 };
 
 struct clv__text_blocks {
   const clv_allocator *allocator;
-  int file; /* -1: memory */
+  int file; /* the file's descriptor; -1: reads from `memory` */
   const uint8_t *memory;
-  uint64_t size_bytes, at; /* of the file or `memory`, before decompression: its size; the offset of the next byte to read */
+  /* The size of the file or of `memory`; the offset of the next byte to read; both before decompression. */
+  uint64_t size_bytes, at;
   bool by_word;
   bool is_packed, inflating, at_end, in_member;
   z_stream inflate;

@@ -282,7 +282,7 @@ static bool is_needless(const clv__measuring *m, const clv__measure_entry *entry
 
 clv_status clv__measure_entries_try(clv__measuring *m, clv_error *error) {
   clv__table_point point;
-  for (uint32_t pass = 0; pass < 2; ++pass) { /* first the required sizes, then the others as time allows */
+  for (uint32_t pass = 0; pass < 2; ++pass) { /* first the sizes that a fit needs, then the others as time allows */
     for (uint32_t e = 0; e < m->count && m->entries[e].is_first; ++e) {
       clv__measure_entry *entry = &m->entries[e];
       for (uint32_t s = 0; s < entry->sizes.count; ++s) {

@@ -17,7 +17,7 @@ enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256, STRIDE
 
 typedef struct line {
   uint32_t count;
-  clv__copy_point points[MOST_SIZES]; /* sorted from the largest */
+  clv__copy_point points[MOST_SIZES]; /* sorted by size, the largest first */
 } line;
 
 static void add_point(line *l, uint64_t size_bytes, uint64_t *samples_ns, uint32_t runs) {

@@ -15,8 +15,10 @@ typedef struct clv__gnn_measure_progress {
 } clv__gnn_measure_progress;
 
 typedef struct clv__gnn_measure_options {
-  uint32_t runs;  /* runs per measurement; fewer if a run takes long */
-  uint32_t steps; /* sizes, in a geometric series from the smallest share of any subgraph to the whole graph */
+  uint32_t runs; /* runs per measurement; fewer if a run takes long */
+  /* Number of ranges of sizes, in a geometric series from the smallest share of any subgraph to the whole graph. A block is
+   * measured at up to two sizes of each range. */
+  uint32_t steps;
   uint64_t seed;
   /* Approximate time limit for measuring blocks. 0: no limit, and every block that a device runs is measured. Otherwise these
    * are omitted: blocks that no plan on these devices (and those in the tables) can contain; blocks that take longer than

@@ -12,8 +12,8 @@ typedef struct clv__measure_entry {
   bool is_first; /* the longest block of the layer that its device runs, usually the whole layer; measured before all others */
   bool is_needless, is_cut_off;
   uint32_t trial;             /* index of the size for the trial; CLV__NO_ID: none */
-  uint64_t done;              /* one bit per size */
-  double spent_ns, work;      /* time and work of the measured sizes */
+  uint64_t done;              /* the sizes that are measured: one bit per size */
+  double spent_ns, work;      /* the time spent on the measured sizes, and their work (work_of()) */
   clv__layer_sizes too_large; /* the smallest size that ran out of memory; rows 0: no size did */
   clv__measure_sizes sizes;
 } clv__measure_entry;

@@ -137,7 +137,8 @@ clv_status clv__measure_switches(const clv__gnn_planning *p, const clv__gnn_meas
     uint64_t edges = p->chains[b.layer].blocks[b.first][b.last].reads_edges ? clv__pad_up(EDGES_A_ROW * ROWS, step) : 0;
     const clv__layer_sizes one = {rows, rows, edges}, other = {rows + step, rows + step, edges};
     clv_status status = clv__measure_turns(&b, one, other, rounds, samples, error);
-    if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) { /* no room for two executables: record nothing */
+    /* The device has no room for two executables: record no switch time. */
+    if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) {
       clv__error_clear(error);
       continue;
     }

@@ -10,7 +10,7 @@ enum { CLV__MEASURE_ENOUGH = 6, CLV__MEASURE_MOST_STEPS = 16, CLV__MEASURE_MOST_
 typedef struct clv__measured_size {
   clv__share share;       /* a device's share; targets 0: no actual share has this size */
   clv__layer_sizes sizes; /* the block's sizes for this share; padded if the device needs fixed shapes */
-  bool is_needed;         /* a bound, or one of the few sizes that a fit needs at least */
+  bool is_needed;         /* a bound of the shares, or one of the few more sizes that a fit needs */
 } clv__measured_size;
 
 typedef struct clv__measure_sizes {

@@ -77,7 +77,7 @@ typedef struct clv__layer_values {
 
 /* A compiled block: for one device, or for all open devices, among which it is placed like any model (clv__block_open()). */
 typedef struct clv__block_run {
-  clv__block block; /* owned */
+  clv__block block; /* the compiled block; owned */
   clv_plan *plan;
   clv_session *session;
 } clv__block_run;

@@ -38,7 +38,8 @@ clv_status clv__finder_init(clv__finder *f, const clv_allocator *allocator, cons
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     const clv__node *node = &graph->nodes[n];
     bool depends = false;
-    if (clv__find_is(node, "Shape") || clv__find_is(node, "Size")) continue; /* depends on the shape, not on the values */
+    /* The result depends on the input's shape, not on its values. */
+    if (clv__find_is(node, "Shape") || clv__find_is(node, "Size")) continue;
     for (uint32_t i = 0; i < node->input_count; ++i) depends |= node->inputs[i] != CLV__NO_ID && f->of_features[node->inputs[i]];
     for (uint32_t o = 0; o < node->output_count; ++o) {
       if (node->outputs[o] != CLV__NO_ID) f->of_features[node->outputs[o]] = depends;
@@ -107,7 +108,7 @@ bool clv__find_same(const clv__finder *f, clv_value_id a, clv_value_id b, int de
   if (known != NULL || other != NULL) return same_constant(known, other);
   const clv__node *x = clv__find_maker(f, a), *y = clv__find_maker(f, b);
   if (x == NULL || y == NULL || strcmp(x->op, y->op) != 0 || x->input_count != y->input_count) return false;
-  if (x == y) return false; /* two different outputs of one node */
+  if (x == y) return false; /* `a` and `b` are two different outputs of one node */
   for (uint32_t o = 0; o < x->output_count; ++o) {
     if (x->outputs[o] == a && (o >= y->output_count || y->outputs[o] != b)) return false;
   }

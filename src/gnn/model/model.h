@@ -22,9 +22,9 @@ typedef struct clv__gnn_layer {
   uint32_t heads;
   bool concat;
   clv__gnn_activation activation;
-  clv_tensor neighbour;        /* f32 [columns of the product, in] as in state_dict: lin_l.weight, lin.weight */
+  clv_tensor neighbour;        /* f32 [columns of the product, in], as in state_dict: lin_l.weight (SAGE), lin.weight */
   clv_tensor self;             /* SAGE: lin_r.weight */
-  clv_tensor bias;             /* lin_l.bias, bias; no dtype: none */
+  clv_tensor bias;             /* in state_dict: lin_l.bias (SAGE), bias (GCN, GAT); dtype none: no bias */
   clv_tensor att_src, att_dst; /* GAT: f32 [heads, out] */
 } clv__gnn_layer;
 

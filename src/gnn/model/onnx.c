@@ -31,7 +31,7 @@ typedef struct found {
   clv_value_id x;
   clv__gnn_activation activation;
   product neighbour, self;
-  bool has_self, is_averaged; /* is_averaged: over heads */
+  bool has_self, is_averaged; /* is_averaged: the heads are averaged */
   const clv_tensor *biases[MOST_TERMS];
   uint32_t bias_count;
   const clv_tensor *att_src, *att_dst;
@@ -39,7 +39,7 @@ typedef struct found {
 
 typedef struct aggregate {
   const clv__node *scatter;
-  clv_value_id rows, index, coefficients; /* `rows` are gathered at `index`; coefficients: of the edges; CLV__NO_ID: none */
+  clv_value_id rows, index, coefficients; /* the gathered rows, their indices, and the edges' coefficients (CLV__NO_ID: none) */
   bool is_averaged;
 } aggregate;
 

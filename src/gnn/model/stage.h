@@ -44,8 +44,8 @@ typedef enum clv__layer_value {
   CLV__VALUE_DEGREES, /* GCN: [rows, 1]: in-edges per row, counting self loops and sources outside the subgraph; 1 in padding */
   CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first `targets` rows of DEGREES */
   CLV__VALUE_OFFSETS,      /* i64 [targets + 1] */
-  CLV__VALUE_SOURCES,      /* i32 [edges]: rows */
-  CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; read by gather-both and softmax unless fused with reduce-sum */
+  CLV__VALUE_SOURCES,      /* i32 [edges]: each edge's source, as a row */
+  CLV__VALUE_DESTINATIONS, /* i32 [edges]: each edge's target; read by gather-both and softmax unless fused with reduce-sum */
   CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; read by softmax and reduce-sum unless fused with the gather */
   /* Values that stages compute. */
   CLV__VALUE_SCALE,             /* GCN: [rows, 1]: 1 / sqrt(degree) */
@@ -92,7 +92,7 @@ typedef struct clv__value_shape {
 typedef struct clv__stages {
   const clv__gnn_layer *layer;
   clv__gnn_type type;
-  clv_dtype storage; /* of gathered rows: CLV_F32 or CLV_BF16 */
+  clv_dtype storage; /* the dtype in which gathered rows are stored: CLV_F32 or CLV_BF16 */
   bool transform_first;
   uint32_t count;
   clv__stage items[CLV__MOST_STAGES];

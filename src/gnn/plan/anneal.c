@@ -12,8 +12,8 @@
 
 /* The state to restore if a move is rejected. */
 typedef struct move {
-  uint32_t subgraph, choice; /* before the move */
-  uint32_t from, to;         /* positions */
+  uint32_t subgraph, choice; /* the subgraph, and its plan before the move */
+  uint32_t from, to;         /* positions of the subgraph in the sequence, before and after the move */
 } move;
 
 static void relocate(uint32_t *sequence, uint32_t from, uint32_t to) {
@@ -30,7 +30,7 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   const uint32_t *offsets = works->offsets;
   uint32_t count = candidate->count;
   uint64_t state = seed;
-  uint32_t *choices = search->trial, *sequence = search->best; /* the current state; the candidate holds the best */
+  uint32_t *choices = search->trial, *sequence = search->best; /* the current state; the candidate holds the best state so far */
   double now = candidate->makespan_ns;
   memcpy(choices, candidate->choices, count * sizeof *choices);
   memcpy(sequence, candidate->sequence, count * sizeof *sequence);
@@ -39,7 +39,7 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
     uint32_t from = clv__random_below(&state, count), kind = clv__random_below(&state, 8), subgraph = sequence[from];
     move made = {subgraph, choices[subgraph], from, from};
-    if (kind < 5) { /* another plan; plans with the least load are tried most often */
+    if (kind < 5) { /* tries another plan; plans with the least load are tried most often */
       uint32_t plans = offsets[subgraph + 1] - offsets[subgraph];
       double where = clv__random_real(&state);
       choices[subgraph] = ranked[offsets[subgraph] + (uint32_t)(where * where * where * plans)];

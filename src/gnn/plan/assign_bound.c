@@ -31,8 +31,10 @@ typedef struct bounding {
   double *scratch; /* weighted loads of the live options */
   double weights[CLV__PEP_DEVICES];
   /* The tree. */
-  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS]; /* constants: the heads and tails in the bound */
-  double *costs[WEIGHTINGS], *rests[WEIGHTINGS]; /* costs of the live options; least sums of costs from each depth on */
+  /* constants: what the heads and tails add to the bound. */
+  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS];
+  /* costs: weighted loads of the live options; rests[depth]: the least sum of the costs of the subgraphs from `depth` on. */
+  double *costs[WEIGHTINGS], *rests[WEIGHTINGS];
   uint32_t *order, *choices;
 } bounding;
 

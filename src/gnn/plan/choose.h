@@ -18,7 +18,7 @@ typedef struct clv__choose_options {
   clv__pep_options peps;
   double tolerance;   /* relative tolerance of the bound; the search stops when it is reached */
   uint64_t budget;    /* steps of the bound and of the search, per k and layer; 0: the effort's default */
-  double exchange_ns; /* the time between two layers */
+  double exchange_ns; /* the time between the end of a layer and the start of the next */
   bool keeps_buckets; /* never merge buckets: pad each part no more than its own size requires, however long compiling takes */
   /* Called for each move of the quick mode; may be NULL. */
   void (*moves)(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from, const clv__pep *to);
@@ -29,7 +29,7 @@ typedef struct clv__choose_options {
 
 /* Consecutive subgraphs with the same PEP key. */
 typedef struct clv__cluster {
-  uint32_t first, count; /* positions in the sequence */
+  uint32_t first, count; /* the first position in the sequence; the number of subgraphs */
 } clv__cluster;
 
 /* Two merged executables of a device that needs fixed shapes: the parts of both are padded to the merged size. */
@@ -47,9 +47,9 @@ typedef struct clv__chosen_layer {
   clv__timeline timeline;
   double bound_ns;                    /* lower bound on all schedules at this k with the kept plans (Top-K) */
   double bound_all_ns;                /* lower bound with any plans, and therefore looser */
-  double single_ns[CLV__PEP_DEVICES]; /* everything on one device; INFINITY: not possible */
+  double single_ns[CLV__PEP_DEVICES]; /* the makespan with everything on that device; INFINITY: not possible */
   double rounding_ns;                 /* sum of the time that rounding the shares adds to the subgraphs */
-  const char *from;                   /* the kind of candidate that it came from: "greedy", "annealing", … */
+  const char *from;                   /* how the schedule was found: "greedy", "annealing", … */
   uint32_t merge_count;
   const clv__bucket_merge *merges; /* in the order of merging */
 } clv__chosen_layer;
@@ -61,7 +61,7 @@ typedef struct clv__chosen_k {
   clv__least_memory least;   /* the least memory with which there would be a plan; size 0: a lack of memory is not the reason */
   clv__chosen_layer *layers; /* [layer_count] */
   double makespan_ns, bound_ns, bound_all_ns, gap;
-  double single_ns[CLV__PEP_DEVICES]; /* over all layers */
+  double single_ns[CLV__PEP_DEVICES]; /* the time of all layers on that device alone; INFINITY: not possible */
   double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES];
   uint32_t switches;
 } clv__chosen_k;

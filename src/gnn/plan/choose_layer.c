@@ -17,11 +17,11 @@ enum {
   ROUNDS = 10,
   MOST_STALE = 2,
   ANNEALING_STEPS = 30000,
-  LONGER = 3, /* factor of the annealing steps if the bound is still not close */
+  LONGER = 3, /* multiplies the annealing steps if the bound is still not close */
   LARGE = 20
 };
 #define FULL_BUDGET 8000000u
-#define LARGE_BUDGET 4000000u /* for k above LARGE: many assignments are almost equally good */
+#define LARGE_BUDGET 4000000u /* for k above LARGE, because then many assignments are almost equally good */
 #define LAST_BUDGET 40000000u /* the largest part of the reserve that a layer may use */
 #define GLANCE_BUDGET 300000u
 #define QUICK_BUDGET 1000000u
@@ -93,10 +93,10 @@ static clv_status close_in(clv__choosing *c, uint64_t budget, uint32_t steps, do
     bool is_same = c->best.makespan_ns == before && c->assign.offsets[c->k] == options;
     stale = is_same ? stale + 1 : 0;
     before = c->best.makespan_ns, options = c->assign.offsets[c->k];
-    if (is_same) continue; /* the bound would be the same too */
+    if (is_same) continue; /* the makespan and the number of options have not changed, so the bound would not either */
     CLV__TRY(clv__assign_bound(&c->assign, c->best.makespan_ns, c->options->tolerance, budget / 2, is_quick ? NULL : attempt, c,
                                &result, error));
-    out->bound_ns = fmax(out->bound_ns, result.bound_ns); /* fewer plans than before: earlier bounds remain valid */
+    out->bound_ns = fmax(out->bound_ns, result.bound_ns); /* there are fewer plans than before, so earlier bounds remain valid */
   }
   return CLV_OK;
 }

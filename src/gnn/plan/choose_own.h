@@ -19,9 +19,9 @@ typedef struct clv__choosing {
   clv__candidate best, trial, starts[CLV__CHOOSING_STARTS];
   const char *best_from, *start_from[CLV__CHOOSING_STARTS];
   uint32_t start_count, attempts, sequence_nodes, seed;
-  uint32_t *ranked; /* each subgraph's plans, see clv__assign_rank() */
+  uint32_t *ranked; /* each subgraph's plans by rank, see clv__assign_rank() */
   clv__chosen_layer *chosen;
-  uint64_t *reserve; /* bound steps shared by all k and layers */
+  uint64_t *reserve; /* the unused steps of CLV__CHOOSE_RESERVE, which all k and layers share */
 } clv__choosing;
 
 /* ---- choose_lists.c ---- */

@@ -21,8 +21,8 @@ typedef struct clv__memory_key {
 typedef struct clv__memory_entry {
   clv__memory_key key;
   clv__block_need need;
-  bool is_counted;                /* by the current clv__gnn_memory_count() */
-  struct clv__memory_entry *next; /* of the same layer, device and stages */
+  bool is_counted;                /* whether the current count of a run's blocks contains the entry */
+  struct clv__memory_entry *next; /* the next entry of the same layer, device and stages */
 } clv__memory_entry;
 
 typedef struct clv__gnn_memory {
@@ -34,7 +34,8 @@ typedef struct clv__gnn_memory {
   clv__memory_entry **lists; /* the answers so far, by layer, device and stages */
   clv_status status;         /* the first failure of clv__memory_fits(), which reports only yes or no */
   clv_error error;
-  uint64_t most_bytes[CLV__MEMORY_DEVICES], sum_bytes[CLV__MEMORY_DEVICES]; /* over the blocks counted */
+  /* The largest need, and the sum of the needs, of the counted blocks. */
+  uint64_t most_bytes[CLV__MEMORY_DEVICES], sum_bytes[CLV__MEMORY_DEVICES];
 } clv__gnn_memory;
 
 /* Whether blocks on the device are compiled for exactly the sizes that they run with, because only then is their memory known. */

@@ -16,9 +16,9 @@
 typedef struct clv__pep {
   uint32_t block_count;
   clv__pep_block blocks[CLV__PEP_BLOCKS];
-  double time_ns;                                              /* if no other subgraph runs: the sum of the times of its blocks */
-  double ideal_ns;                                             /* the same, if shares were not rounded */
-  double load_ns[CLV__PEP_DEVICES];                            /* per device; 0: not used */
+  double time_ns;                   /* the time if no other subgraph runs: the sum of the times of the blocks */
+  double ideal_ns;                  /* time_ns if shares were not rounded */
+  double load_ns[CLV__PEP_DEVICES]; /* the time of each device's task; 0: the device is not used */
   double head_ns[CLV__PEP_DEVICES], tail_ns[CLV__PEP_DEVICES]; /* time before and after a used device's task */
   uint8_t stage_of[CLV__PEP_DEVICES];                          /* the block that the device is in; CLV__PEP_BLOCKS: none */
   uint64_t key;                                                /* a hash of the key; clv__pep_same() compares fully */

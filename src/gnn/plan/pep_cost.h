@@ -31,7 +31,7 @@ typedef struct clv__chain_block {
   /* The values that it reads: from the subgraph and the previous layer (given), from earlier blocks (made), and, of both,
    * those with one entry per row (packed). Index 0 is for the open form, index 1 for the padded form (block.h). */
   clv__size_rule given[CLV__PEP_FORMS], made[CLV__PEP_FORMS], packed[CLV__PEP_FORMS];
-  clv__size_rule out; /* its results */
+  clv__size_rule out; /* the size of its results */
 } clv__chain_block;
 
 typedef struct clv__chain {
@@ -67,10 +67,11 @@ typedef struct clv__costs {
   const clv__chain *chain;
   const clv__machine *machine;
   const clv__block_table
-      *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1];    /* NULL: unsupported, or never measured */
-  const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack; /* into and out of the device; within host memory */
-  clv__table_origin origin;                                                   /* the least trusted origin among the tables used */
-  bool is_last; /* the last layer of the model; callers set it, default false */
+      *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1]; /* NULL: unsupported, or never measured */
+  /* Copies into and out of each device, and packing within host memory. */
+  const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack;
+  clv__table_origin origin; /* the least trusted origin among the tables used */
+  bool is_last;             /* the last layer of the model; callers set it, default false */
   /* The memory of the open devices; callers set it. NULL: there are no devices to ask, only the tables' peaks. */
   clv__gnn_memory *memory;
   uint32_t layer; /* the index of this layer in `memory` */
@@ -104,12 +105,12 @@ void clv__subgraph_share(const clv__subgraph_sizes *subgraph, double from, doubl
 
 typedef struct clv__pep_part {
   uint32_t device;
-  bool is_static;                 /* copied from its device */
+  bool is_static;                 /* whether the device needs fixed shapes; copied from clv__machine_device */
   uint32_t from, to;              /* its range of the in-edges, in twentieths */
   clv__layer_sizes sizes, padded; /* the actual sizes and the compiled sizes; equal unless the device needs fixed shapes */
   double pack_ns, in_ns, compute_ns, out_ns, time_ns; /* time_ns is the sum */
   uint64_t bytes;                                     /* bytes copied in and out */
-  uint64_t memory_bytes;                              /* of the device, while the part runs; 0: the device has no limit */
+  uint64_t memory_bytes; /* memory of the device that the part needs while it runs; 0: the device has no limit */
 } clv__pep_part;
 
 typedef struct clv__pep_block {

@@ -14,13 +14,13 @@ uint32_t clv__subgraph_vertex_at(const clv__subgraph *subgraph, double share);
 typedef struct clv__portion {
   const clv__subgraph *subgraph;
   uint32_t from, to;        /* its targets: a range of the owned vertices */
-  uint64_t first_edge;      /* index among the subgraph's edges */
-  clv__layer_sizes sizes;   /* rows: targets first, then all other sources of their in-edges, ascending */
-  bool is_whole;            /* its ids equal the subgraph's */
+  uint64_t first_edge;      /* index of its first edge among the subgraph's edges */
+  clv__layer_sizes sizes;   /* the rows are the targets, then all other sources of their in-edges, ascending */
+  bool is_whole;            /* the portion is the whole subgraph, with the same ids */
   const uint32_t *rows;     /* [sizes.rows]: the subgraph's ids; NULL if is_whole */
   const uint32_t *vertices; /* [sizes.rows]: the graph's ids */
   const uint64_t *offsets;  /* [sizes.targets + 1], starting at 0 */
-  const uint32_t *sources;  /* [sizes.edges]: rows */
+  const uint32_t *sources;  /* [sizes.edges]: each edge's source, as a row of the portion */
 } clv__portion;
 
 /* `arena` owns the arrays unless the portion is the whole subgraph. */

@@ -282,7 +282,7 @@ static double bound_rest(const enumeration *e, uint32_t depth, const double *fre
       ready = end + work->merge_ns[b];
     }
   }
-  for (uint32_t i = depth; i < e->candidate->count; ++i) { /* assume that this one is last */
+  for (uint32_t i = depth; i < e->candidate->count; ++i) { /* assume that this subgraph is last */
     double bound = 0;
     tails_of(chosen(search, e->candidate, search->trial[i]), own);
     for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {

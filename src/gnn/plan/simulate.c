@@ -24,7 +24,7 @@ typedef struct running {
   double free_ns[CLV__PEP_DEVICES];
   uint64_t last_key[CLV__PEP_DEVICES];
   bool used[CLV__PEP_DEVICES];
-  double done_ns[CLV__PEP_BLOCKS + 1][CLV__QUEUE_DEPTH]; /* end times of the cluster's last positions */
+  double done_ns[CLV__PEP_BLOCKS + 1][CLV__QUEUE_DEPTH]; /* per block: when it finished the last few positions of the cluster */
   double makespan_ns;
   uint32_t run; /* the subgraph's position in its cluster */
 } running;

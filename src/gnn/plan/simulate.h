@@ -8,7 +8,7 @@
 
 #include "gnn/plan/pep.h"
 
-enum { CLV__QUEUE_DEPTH = 8 }; /* maximum */
+enum { CLV__QUEUE_DEPTH = 8 }; /* the largest supported queue_depth */
 
 /* The data of a plan that scheduling needs. */
 typedef struct clv__pep_work {
@@ -39,9 +39,10 @@ typedef struct clv__task_time {
 
 typedef struct clv__timeline {
   double makespan_ns;
-  double busy_ns[CLV__PEP_DEVICES]; /* including switches */
-  double idle_ns[CLV__PEP_DEVICES]; /* up to the makespan */
-  uint32_t cluster_count, switches; /* all clusters; device switches, each of which costs switch_ns */
+  double busy_ns[CLV__PEP_DEVICES]; /* time that each device works, including switches */
+  double idle_ns[CLV__PEP_DEVICES]; /* time up to the makespan in which the device does not work */
+  /* Number of clusters; number of times that a device switches to another cluster, which costs its switch_ns. */
+  uint32_t cluster_count, switches;
 } clv__timeline;
 
 /* Returns the makespan of a sequence: `sequence[i]` runs at position i. */

@@ -12,7 +12,7 @@
 enum { CUTS = CLV__PEP_SHARES + 1 };
 
 typedef struct shares {
-  uint64_t targets[CUTS], edges[CUTS]; /* [i]: number in the first i / CLV__PEP_SHARES of the subgraph */
+  uint64_t targets[CUTS], edges[CUTS]; /* [i]: how many are in the first i / CLV__PEP_SHARES of the subgraph's in-edges */
   uint64_t halo[CUTS][CUTS + 1];       /* [from][to]: number of halo vertices of the part between these two cuts */
 } shares;
 

@@ -15,13 +15,13 @@ typedef struct shared {
   const clv__run_rows *in, *out;
   const clv__gnn_run_options *options;
   uint64_t start_ns;
-  pthread_mutex_t lock, reporting; /* reporting: serialises the calls of progress */
+  pthread_mutex_t lock, reporting; /* reporting: held while progress() is called, so that calls do not overlap */
   pthread_cond_t changed;
   clv_status status; /* the first error; guarded by the lock */
   clv_error error;
-  double weight_done; /* over all layers; guarded by the lock */
+  double weight_done; /* the weight of the tasks done, over all layers; guarded by the lock */
   uint32_t done;
-  uint32_t last_told; /* guarded by `reporting` */
+  uint32_t last_told; /* the number of tasks done in the last report; guarded by `reporting` */
 } shared;
 
 typedef struct worker {

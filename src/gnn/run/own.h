@@ -21,7 +21,7 @@ typedef struct clv__run_block {
   clv__block_run run;
   /* For devices with a memory limit; guarded by the run's memory_lock. */
   bool is_open;
-  uint64_t need_bytes, used_at; /* used_at: the number of the last use */
+  uint64_t need_bytes, used_at; /* used_at: the value of clv__run_space.uses at the last use */
 } clv__run_block;
 
 typedef struct clv__run_task {
@@ -29,14 +29,14 @@ typedef struct clv__run_task {
   const clv__portion *portion;
   clv__sweep sweep; /* for devices in host memory: runs the portion piece by piece */
   size_t block;     /* index among the run's blocks */
-  double weight;    /* share of progress */
+  double weight;    /* how much the task counts in the progress */
 } clv__run_task;
 
 /* The turn of one subgraph in a layer: its tasks, and the offsets of the values that cross between its blocks, in the room
  * assigned to the turn. */
 typedef struct clv__run_turn {
-  uint32_t subgraph, cluster, block_count, run; /* run: its position within the cluster */
-  uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* index of each block's first task, and the end */
+  uint32_t subgraph, cluster, block_count, run; /* run: the turn's position within its cluster */
+  uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* index of each block's first task; the last entry is the end of the tasks */
   uint32_t left[CLV__PEP_BLOCKS];               /* unfinished tasks per block; guarded by the lock */
   clv__value_set crossing;
   size_t offsets[CLV__LAYER_VALUES], size_bytes;
@@ -84,7 +84,7 @@ struct clv__gnn_run {
   size_t block_count, block_capacity;
   bool is_in_order;  /* vertex order equals the order of `rows` */
   uint32_t *rows;    /* [vertex_count]: row of each vertex in `between`, where the vertices are sorted by subgraph */
-  float *degrees;    /* [vertex_count]: for GCN */
+  float *degrees;    /* [vertex_count]: in-edges of each vertex; only for GCN */
   float *between[2]; /* the results of all layers but the last; consecutive layers alternate between the two buffers */
   clv__run_memory scratch[CLV__PEP_DEVICES];
   clv__gnn_memory memory;
@@ -95,8 +95,9 @@ struct clv__gnn_run {
   clv__run_memory *rooms; /* [k] */
   bool *room_is_taken;
   /* Results of the last run. */
-  clv__gnn_task *said;                                           /* [task_count] */
-  double *layer_ns, state_ns, weight, weight_done, weight_begun; /* weight_begun: done before this run */
+  clv__gnn_task *said; /* [task_count] */
+  /* weight_begun: the weight of the layers that were done before this run. */
+  double *layer_ns, state_ns, weight, weight_done, weight_begun;
   uint32_t first_layer, tasks_done;
 };
 

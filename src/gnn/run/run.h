@@ -85,8 +85,8 @@ typedef struct clv__gnn_record {
   double state_ns;                  /* time spent on the state file */
   uint32_t cluster_count, switches; /* clusters over all layers; times that a device changed to another cluster */
   uint32_t executables;             /* number of sessions created */
-  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows */
-  uint64_t packed_edges;            /* padding edges */
+  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to the targets; rows added as padding */
+  uint64_t packed_edges;            /* edges added as padding */
   /* By device of the machine: the most memory that its open blocks took at one time; 0: it has no limit. */
   uint64_t taken_bytes[CLV__PEP_DEVICES];
 } clv__gnn_record;

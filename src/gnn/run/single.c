@@ -18,7 +18,7 @@ struct clv__gnn_single {
   const clv__gnn_graph *graph; /* provides the features */
   clv__gnn_graph *looped;      /* for GCN and GAT: the graph with self loops; otherwise NULL */
   const clv__csr *csr;         /* the rows that are aggregated over */
-  float *degrees;              /* for GCN */
+  float *degrees;              /* in-edges of each vertex; NULL unless the model is a GCN */
   float *between[2];           /* the results of all layers but the last; consecutive layers alternate between the two buffers */
   single_layer *layers;
 };

@@ -40,7 +40,8 @@ void clv__run_state_key(const clv__gnn_run *run, const clv_tensor *features, clv
   clv__hasher_tensor(&hasher, features);
   clv__gnn_model_hash(run->model, &hash);
   clv__hasher_update(&hasher, &hash, sizeof hash);
-  clv__hash_bytes(run->rows, (size_t)run->vertex_count * sizeof *run->rows, &hash); /* maps vertices to rows */
+  /* Includes the mapping of vertices to rows in the hash. */
+  clv__hash_bytes(run->rows, (size_t)run->vertex_count * sizeof *run->rows, &hash);
   clv__hasher_update(&hasher, &hash, sizeof hash);
   clv__hasher_u64(&hasher, schedule->k);
   for (uint32_t d = 0; d < schedule->machine->device_count; ++d) clv__hasher_string(&hasher, schedule->machine->devices[d].name);

@@ -9,7 +9,7 @@
 /* How the targets of a block are divided. */
 typedef struct clv__sweep {
   uint32_t piece;       /* targets per piece; the last pieces overlap to keep this size; 0: the block runs as a whole */
-  uint64_t piece_edges; /* capacity for a piece's edges */
+  uint64_t piece_edges; /* the largest number of edges of a piece; pieces are compiled for this number */
 } clv__sweep;
 
 /* The first stage from which a layer can be swept. Earlier stages compute values of all rows, once. Returns stages->count for
@@ -36,7 +36,7 @@ clv_status clv__sweep_execute(const clv__sweep *sweep, const clv__csr *csr, clv_
 /* A block compiled for the pieces of a graph, with its memory. */
 typedef struct clv__block_sweep {
   const clv_allocator *allocator;
-  clv__block_run run; /* for one piece */
+  clv__block_run run; /* compiled for one piece */
   const clv__csr *csr;
   clv__sweep sweep;
   void *memory;

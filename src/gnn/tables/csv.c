@@ -158,7 +158,7 @@ static clv_status put_rows(clv__tables *tables, const char *layer, const clv__im
       times += rows[end].kind == CELL_TIME;
     const row *middle = &rows[r + times / 2];
     clv__table_point point = {.n = rows[r].n, .m = rows[r].m, .origin = CLV__IMPORTED};
-    point.infeasible = times < end - r; /* one out-of-memory row suffices */
+    point.infeasible = times < end - r; /* one row that ran out of memory suffices */
     if (!point.infeasible) {
       point.time_ns = times % 2 == 1 ? middle->time_ns : (middle[-1].time_ns + middle->time_ns) / 2;
       point.spread_ns = rows[r + times * 3 / 4].time_ns - rows[r + times / 4].time_ns;
@@ -174,7 +174,7 @@ clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv_
   importing in = {.name = name, .error = error};
   layout places = {0};
   line fields;
-  row *rows = NULL; /* [row][column] */
+  row *rows = NULL; /* [row_count][column_count], row by row */
   size_t capacity = 0, row_count = 0;
   bool has_header = false;
   clv_status status = CLV_OK;

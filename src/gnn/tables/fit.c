@@ -48,7 +48,7 @@ static clv__table_fit fit_points(const clv__fit_point *points, uint32_t count, d
   fit.is_good = clv__fit_points(points, count, &whole);
   fit.base = whole.base_ns, fit.per_n = whole.per_flop_ns, fit.per_m = whole.per_byte_ns, fit.per_target = whole.per_other_ns;
   uint32_t left_out = 0, step = count / MOST_LEFT_OUT + 1;
-  clv__fit_point *others = (clv__fit_point *)points; /* restored below */
+  clv__fit_point *others = (clv__fit_point *)points; /* the loop changes the array and restores it */
   for (uint32_t p = 0; p < count && left_out < MOST_LEFT_OUT; p += step) {
     clv__fit_point left = others[p];
     others[p] = others[count - 1];
@@ -172,7 +172,7 @@ clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m
   double rows = (double)n, edges = (double)m;
   for (uint32_t p = table->first_infeasible; p < table->end_infeasible; ++p) {
     const clv__table_point *point = &table->points[p];
-    if (point->n > n) break; /* points are sorted */
+    if (point->n > n) break; /* the points are sorted by n, so no later point is smaller */
     if (point->infeasible && point->m <= m) return CLV__INFEASIBLE;
   }
   if (!table->time.is_good || n == 0) return CLV__UNKNOWN;

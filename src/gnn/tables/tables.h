@@ -57,8 +57,8 @@ typedef struct clv__block_table {
   size_t capacity;
   clv__table_origin origin; /* the least trusted origin of its points */
   clv__table_fit time, peak;
-  double compile_ns;                                                    /* the median over its points; 0: unknown */
-  uint32_t first_infeasible, end_infeasible;                            /* all infeasible points are in this range */
+  double compile_ns;                         /* the median over the points whose compile_ns is known; 0: unknown */
+  uint32_t first_infeasible, end_infeasible; /* all infeasible points are in this range */
   double least_n, most_n, least_m, most_m, least_density, most_density; /* over the points that have a time */
 } clv__block_table;
 
@@ -70,17 +70,18 @@ typedef struct clv__copy_point {
 } clv__copy_point;
 
 typedef struct clv__copy_table {
-  const char *from, *to; /* devices, or CLV__TABLE_HOST; from the host to the host: packing */
+  const char *from, *to; /* names of devices, or CLV__TABLE_HOST; a copy from the host to the host is packing */
   uint32_t point_count;
   clv__copy_point *points; /* sorted by size */
   size_t capacity;
   clv__table_origin origin;
-  clv__table_fit time; /* per_n: per byte */
+  clv__table_fit time; /* the fit of the time; per_n is per byte */
 } clv__copy_table;
 
 /* A schedule's costs in addition to blocks and copies. */
 typedef enum clv__overhead_kind {
-  CLV__OVERHEAD_MERGE,    /* signalling the end of a block to the waiting threads; for each of its parts beyond the first */
+  CLV__OVERHEAD_MERGE,    /* signalling the end of a part to the threads that wait for its block; charged for each part beyond the
+                             first */
   CLV__OVERHEAD_SWITCH,   /* a device switches to another executable */
   CLV__OVERHEAD_EXCHANGE, /* all devices finish a layer and start the next */
   CLV__OVERHEADS
@@ -151,7 +152,7 @@ void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, ch
 /* The block that a column of an imported file measures. `has_edges` is false if the block reads no edges; m is then
  * irrelevant. */
 typedef struct clv__import_column {
-  const char *column; /* "cpu_ms" */
+  const char *column; /* the name of the column, such as "cpu_ms" */
   const char *device;
   uint32_t first, last;
   bool has_edges;
