@@ -288,7 +288,7 @@ static void test_file(void **unused) {
   clv__gnn_plan_destroy(other);
   assert_ok(clv__gnn_plan_parse(clv__allocator_default(), text.data, text.size_bytes, "p.json", &other, &error), error);
   print(other, &again);
-  assert_string_equal(text.data, again.data); /* the reader kept everything */
+  assert_string_equal(text.data, again.data); /* a plan that is read and written again is the same */
   assert_true(other->makespan_ns == plan->makespan_ns && other->k == plan->k && other->seed == 9);
   for (uint32_t l = 0; l < plan->layer_count; ++l) {
     for (uint32_t i = 0; i < plan->k; ++i) assert_true(clv__pep_same(&plan->layers[l].peps[i], &other->layers[l].peps[i]));
@@ -316,7 +316,7 @@ static void test_file(void **unused) {
   for (size_t i = 0; i < sizeof edits / sizeof *edits; ++i) {
     const char *at = strstr(text.data, edits[i].from);
     clv__text edited;
-    if (at == NULL) continue; /* this plan does not contain the text */
+    if (at == NULL) continue; /* this plan does not contain the text to replace */
     clv__text_init(&edited, clv__allocator_default());
     clv__text_append(&edited, "%.*s%s%s", (int)(at - text.data), text.data, edits[i].to, at + strlen(edits[i].from));
     if (clv__gnn_plan_parse(clv__allocator_default(), edited.data, edited.size_bytes, "edited", &other, &error) == CLV_OK)

@@ -351,7 +351,7 @@ static void test_padding(void **state) {
       check_padded(&m, &s, &p, (clv__layer_sizes){sizes[i].rows_padded, sizes[i].rows_padded, sizes[i].edges_padded}, what);
       free(run_turns(&m, &s, &p, 2, sizes[i].n > 4 ? bits : NULL, what));
       free(bits);
-      pipeline.block_count = 2; /* the last stage on the NPU without sparse operators */
+      pipeline.block_count = 2; /* puts the last stage on the NPU without sparse operators */
       pipeline.blocks[1] = pipeline.blocks[0];
       pipeline.blocks[0].last = pipeline.blocks[1].first = stages.count - 1;
       pipeline.blocks[1].parts[0].device = 1;

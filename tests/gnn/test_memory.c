@@ -33,7 +33,7 @@ static machine open_small(uint64_t *seed) {
   static const char *const lists[] = {"npu,cpu", "npu", "npu,npu1", "cpu,npu,npu1"};
   char specs[2][400];
   const char *given[] = {specs[0], specs[1]};
-  uint64_t memory_bytes = 0; /* a memory that the NPUs share has one size */
+  uint64_t memory_bytes = 0; /* set once if both NPUs share a memory, which has one size */
   bool is_static = below(seed, 2) == 0, is_shared = below(seed, 2) == 0;
   static const char *const all_limits[] = {"", "", ", \"max_partition_nodes\": 4", ", \"max_partition_inputs\": 5"};
   const char *list = lists[below(seed, 4)], *limits = all_limits[below(seed, 4)];

@@ -41,7 +41,8 @@ static void check_plan(const gnx *g, const clv__subgraph_sizes *subgraph, const 
       assert_true(part->padded.rows >= part->sizes.rows && part->padded.edges >= part->sizes.edges);
       if (g->machine.devices[part->device].is_static) {
         assert_true(part->padded.rows % 1000 == 0 && part->padded.edges % 1000 == 0);
-        if (part->padded.edges != part->sizes.edges) assert_true(part->padded.rows > part->sizes.rows); /* the dummy vertex */
+        /* A part with padding edges also has a padding row, the dummy vertex. */
+        if (part->padded.edges != part->sizes.edges) assert_true(part->padded.rows > part->sizes.rows);
       }
       double compute;
       const clv__block_table *table = g->costs.blocks[part->device][block->first][block->last];
@@ -355,7 +356,8 @@ static void test_refusals(void **unused) {
   for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = 1000;
   assert_int_equal(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), CLV_TOO_LARGE);
   assert_true(list.infeasible > 0 && list.least.size_bytes > 1000);
-  for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = list.least.size_bytes; /* which is enough */
+  /* Exactly the least memory, which must be enough. */
+  for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = list.least.size_bytes;
   assert_ok(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), error);
   g.machine.devices[GNX_GPU].name = "opencl:0";
   assert_int_equal(clv__costs_init(&g.costs, &g.tables, &g.machine, &g.chain, &error), CLV_NOT_FOUND);

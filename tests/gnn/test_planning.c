@@ -321,7 +321,7 @@ static void test_large_parts(void **state) {
   price_large(&m, &how, true);
   close_machine(&m);
   how.asks_models = true;
-  for (int which = 0; which < 3; ++which) { /* only the first device runs blocks in pieces */
+  for (int which = 0; which < 3; ++which) { /* only the first of these devices runs blocks in pieces */
     clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
     clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
     clv_error error = {0};

@@ -80,7 +80,7 @@ static double step_by_step(const clv__machine *machine, const clv__pep_work *con
         if (done[i][b] > now) later = fmin(later, done[i][b]);
       }
     }
-    if (more && !isfinite(later)) return INFINITY; /* deadlock */
+    if (more && !isfinite(later)) return INFINITY; /* a deadlock: tasks are left, but no event follows */
     now = fmax(now, later);
   }
   return makespan;
