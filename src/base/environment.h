@@ -29,7 +29,7 @@ typedef struct clv__variable_info {
 
 extern const clv__variable_info clv__variables[CLV__VARIABLE_COUNT];
 
-/* NULL if it is not set. */
+/* Returns the text of a variable; NULL if it is not set. */
 const char *clv__environment_get(clv__variable variable);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct clv__hash_block {
   clv__hash lanes[CLV__HASH_LANES]; /* intermediate: the hashes of the block's pieces */
 } clv__hash_block;
 void clv__hash_blocks(clv__hash_block *blocks, size_t count);
-/* 64 hexadecimal digits and a terminator. */
+/* Writes the hash as 64 hexadecimal digits and a terminator. */
 void clv__hash_text(const clv__hash *hash, char text[2 * CLV__HASH_BYTES + 1]);
 
 #endif

@@ -21,9 +21,9 @@ typedef struct clv__map {
 
 void clv__map_init(clv__map *map, const clv_allocator *allocator);
 void clv__map_finish(clv__map *map);
-/* CLV__MAP_NONE if absent. */
+/* Returns CLV__MAP_NONE if the map does not have the key. */
 uint32_t clv__map_find(const clv__map *map, const char *key);
-/* Inserts or replaces; `key` must outlive the map. False if out of memory. */
+/* Inserts the key, or replaces its value. `key` must outlive the map. Returns false if out of memory. */
 bool clv__map_set(clv__map *map, const char *key, uint32_t value);
 
 #endif

@@ -6,10 +6,10 @@
 
 #define CLV__ALIGNMENT 64u /* alignment of all memory that may hold tensor data */
 
-/* malloc and free, aligned. */
+/* The default allocator: malloc and free, with alignment. */
 const clv_allocator *clv__allocator_default(void);
 
-/* `size_bytes` of memory aligned to CLV__ALIGNMENT, or NULL. Zero bytes give a valid pointer. */
+/* Allocate memory aligned to CLV__ALIGNMENT; return NULL if out of memory. Zero bytes give a valid pointer. */
 void *clv__allocate(const clv_allocator *allocator, size_t size_bytes);
 void *clv__allocate_zero(const clv_allocator *allocator, size_t size_bytes);
 void clv__release(const clv_allocator *allocator, void *pointer);
@@ -42,13 +42,13 @@ typedef struct clv__arena {
 
 void clv__arena_init(clv__arena *arena, const clv_allocator *allocator);
 void clv__arena_finish(clv__arena *arena);
-/* Aligned to 16 bytes (`clv__arena_allocate`) or to CLV__ALIGNMENT (`clv__arena_allocate_data`); NULL if out of memory. Zero
- * bytes give a valid pointer. */
+/* Allocate memory that is aligned to 16 bytes or, by clv__arena_allocate_data(), to CLV__ALIGNMENT. Return NULL if out of
+ * memory. Zero bytes give a valid pointer. */
 void *clv__arena_allocate(clv__arena *arena, size_t size_bytes);
 void *clv__arena_allocate_zero(clv__arena *arena, size_t count, size_t element_bytes); /* checks the product for overflow */
 void *clv__arena_allocate_data(clv__arena *arena, size_t size_bytes);
 void *clv__arena_copy(clv__arena *arena, const void *data, size_t size_bytes);
-char *clv__arena_string(clv__arena *arena, const char *text, size_t size_bytes); /* a terminated copy */
+char *clv__arena_string(clv__arena *arena, const char *text, size_t size_bytes); /* a terminated copy, not aligned */
 
 /* Makes room for `needed` elements in a heap array by doubling it. `*array` may move. False if out of memory. */
 bool clv__array_reserve(const clv_allocator *allocator, void **array, size_t *capacity, size_t needed, size_t element_bytes,

@@ -18,12 +18,12 @@ static inline uint64_t clv__random(uint64_t *state) {
   return number;
 }
 
-/* In [0, count). */
+/* Returns a random number in [0, count). */
 static inline uint32_t clv__random_below(uint64_t *state, uint32_t count) {
   return (uint32_t)((clv__random(state) >> 32) * count >> 32);
 }
 
-/* In [0, 1). */
+/* Returns a random number in [0, 1). */
 static inline double clv__random_real(uint64_t *state) {
   return (double)(clv__random(state) >> 11) / 9007199254740992.0;
 }

@@ -115,11 +115,11 @@ bool clv__graph_is_in_file(const clv_graph *graph, const void *data);
 clv_status clv__graph_read_file(const clv_graph *graph, const void *data, size_t size_bytes, void *to, clv_error *error);
 
 void clv__graph_destroy(clv_graph *graph); /* accepts NULL; also destroys the bodies */
-/* Find the value or node called `name`; return CLV__NO_ID if there is none. Their time is linear in the size of the graph: for
- * tools and tests only. */
+/* Find the value or node called `name`; return CLV__NO_ID if there is none. Use them only in tools and tests, because their time
+ * is linear in the size of the graph. */
 clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name);
 clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name);
-/* Content hash of the structure, attributes, types and all weights. */
+/* Computes the content hash of the structure, the attributes, the types and all weights. */
 void clv__graph_hash(const clv_graph *graph, clv__hash *hash);
 
 /* ---- Building (builder.c). The only way to make a graph; the readers of model formats and the tests use it. ---- */
@@ -130,9 +130,10 @@ clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **bu
 void clv__builder_destroy(clv__builder *builder);      /* accepts NULL; for the error path: finish() consumes the builder */
 clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena; its data lives as long as the graph */
 
-/* The id of the value called `name`; created (and the name copied) on first use. Names are scoped to this graph. */
+/* Sets `value` to the id of the value called `name`. Creates the value on first use, and copies the name. Names are scoped to
+ * this graph. */
 clv_status clv__builder_value(clv__builder *builder, const char *name, clv_value_id *value, clv_error *error);
-/* The index of the symbolic dimension called `name`; created on first use. */
+/* Sets `symbol` to the index of the symbolic dimension called `name`, which is created on first use. */
 clv_status clv__builder_symbol(clv__builder *builder, const char *name, uint32_t *symbol, clv_error *error);
 /* Declares the type of a value. If `type->data` is NULL, the initializer stays unchanged. Otherwise the value becomes an
  * initializer, and the data must live as long as the graph: in its arena, or in a mapping passed to clv__builder_own_map(). */
@@ -140,7 +141,7 @@ void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tens
 /* Makes a value a weight of the declared type whose bytes come from elsewhere. Data passed to clv__builder_type() later makes
  * it an initializer. */
 void clv__builder_unbound(clv__builder *builder, clv_value_id value);
-/* The type declared for a value so far; valid until the next value is created. */
+/* Returns the type declared for a value so far, valid until the next value is created. */
 const clv_tensor *clv__builder_type_of(const clv__builder *builder, clv_value_id value);
 clv_status clv__builder_input(clv__builder *builder, clv_value_id value, clv_error *error);
 clv_status clv__builder_output(clv__builder *builder, clv_value_id value, clv_error *error);
@@ -148,8 +149,8 @@ clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_
 clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
 void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
 clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, const char *path, clv_error *error);
-/* Records the node of the source format that the nodes added next come from. Copies both texts. NULL for both: the nodes added
- * next are nodes of the model itself. */
+/* Records the node of the source format that the nodes added next come from. Copies both texts. If both are NULL, the nodes
+ * added next are nodes of the model itself. */
 clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error);
 /* Adds a node. Strings, id arrays and the attribute array are copied; data that the attributes point to must live in the
  * graph's arena. The graph under construction takes ownership of body graphs (whole views from clv__builder_finish_body()). */

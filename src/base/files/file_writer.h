@@ -13,7 +13,8 @@ typedef struct clv__file_writer {
   char temporary[4096];
 } clv__file_writer;
 
-/* CLV_INVALID_ARGUMENT (the path is too long), CLV_IO_ERROR. clv__file_writer_abandon() may be called even after an error. */
+/* Errors: CLV_INVALID_ARGUMENT if the path is too long; CLV_IO_ERROR. clv__file_writer_abandon() may be called even after an
+ * error. */
 clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv_error *error);
 clv_status clv__file_writer_append(clv__file_writer *writer, const void *data, size_t size_bytes, clv_error *error);
 /* Overwrites bytes appended earlier. */

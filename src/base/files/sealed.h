@@ -28,11 +28,13 @@ typedef struct clv__sealed_kind {
 /* ---- Writing: numbers are appended to a text. If memory runs out, it sets `failed`, which clv__sealed_write() reports. ---- */
 void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /* at most 8 */
 void clv__sealed_put_text(clv__text *payload, const char *text);              /* the length as u32, then the bytes */
-/* u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). A list of types starts with its count (u32). */
+/* Appends a type: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). A list of types starts with its count
+ * (u32). */
 void clv__sealed_put_type(clv__text *payload, const clv_tensor *type);
 /* Appends the length as u64, then the bytes. */
 void clv__sealed_put_bytes(clv__text *payload, const void *data, size_t size_bytes);
-/* Passes the header and the payload to `write`. CLV_OUT_OF_MEMORY if the payload has failed; otherwise the status of `write`. */
+/* Passes the header and the payload to `write`. Returns CLV_OUT_OF_MEMORY if the payload has failed; otherwise the status of
+ * `write`. */
 clv_status clv__sealed_write(const clv__sealed_kind *kind, const clv__text *payload, clv_write_fn write, void *cookie,
                              clv_error *error);
 
@@ -46,20 +48,20 @@ typedef struct clv__sealed_reader {
   clv_error *error;
 } clv__sealed_reader;
 
-/* Checks the header and the checksum, and positions the reader at the start of the payload. CLV_INVALID_MODEL if the file is
- * damaged; CLV_NOT_SUPPORTED for another version. */
+/* Checks the header and the checksum, and positions the reader at the start of the payload. Returns CLV_INVALID_MODEL if the
+ * file is damaged, and CLV_NOT_SUPPORTED if it has another version. */
 clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size_t size_bytes, clv__sealed_reader *reader,
                             clv_error *error);
 uint64_t clv__sealed_take(clv__sealed_reader *reader, size_t size_bytes);               /* at most 8 */
 const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_bytes); /* borrowed; NULL past the end */
 const char *clv__sealed_take_text(clv__sealed_reader *reader, clv__arena *arena);       /* terminated; NULL past the end */
-/* CLV_NOT_SUPPORTED if the next text is not `fingerprint`. */
+/* Reads a text. Returns CLV_NOT_SUPPORTED if it is not `fingerprint`. */
 clv_status clv__sealed_check_fingerprint(clv__sealed_reader *reader, const char *fingerprint);
-/* A list of tensor types. CLV_STRING and the 8-bit floats and smaller dtypes are rejected. */
+/* Reads a list of tensor types. Rejects CLV_STRING, the 8-bit floats and smaller dtypes. */
 clv_status clv__sealed_take_types(clv__sealed_reader *reader, clv__arena *arena, clv_tensor **types, uint32_t *count);
-/* Length-prefixed bytes, copied to memory from the allocator. The caller releases it. */
+/* Reads a length and that many bytes, and copies the bytes to memory from the allocator. The caller releases it. */
 clv_status clv__sealed_copy_bytes(clv__sealed_reader *reader, const clv_allocator *allocator, void **data, size_t *size_bytes);
-/* Reports CLV_INVALID_MODEL: what is wrong, and where. */
+/* Returns CLV_INVALID_MODEL. The message has `what` and the position in the file. */
 clv_status clv__sealed_damaged(const clv__sealed_reader *reader, const char *what);
 
 #endif

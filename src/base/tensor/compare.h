@@ -27,8 +27,9 @@ typedef struct clv__difference {
   size_t beyond;     /* of these, elements that differ by more than the tolerance */
 } clv__difference;
 
-/* False, with the worst element, if `actual` differs from `expected` by more than the tolerance of the dtype: exact unless it is
- * a float. Both have data, the same dtype and the same shape. */
+/* Sets `worst` to the element with the largest difference. Returns false if `actual` differs from `expected` by more than the
+ * tolerance: that of the dtype, which is 0 unless it is a float, or a given one. Both tensors have data, the same dtype and the
+ * same shape. */
 bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, clv__difference *worst);
 bool clv__tensor_agrees_within(const clv_tensor *expected, const clv_tensor *actual, const clv__tolerance *tolerance,
                                clv__difference *worst);

@@ -37,18 +37,19 @@ static inline bool clv__dtype_is_in(clv_dtype dtype, uint32_t dtypes) {
 
 /* True if the dtype, the rank and every dim are known. */
 bool clv__tensor_is_static(const clv_tensor *tensor);
-/* Number of elements of a static tensor; false if a dim is unknown or negative, or if there are more than 2^58. */
+/* Compute the number and the bytes of the elements of a tensor. Return false if a dim is unknown or negative, or if there are
+ * more than 2^58 elements. */
 bool clv__tensor_count(const clv_tensor *tensor, size_t *count);
 bool clv__tensor_size_bytes(const clv_tensor *tensor, size_t *size_bytes);
-/* Number of elements of dims [from, to). For shapes already checked. */
+/* Number of elements of dims [from, to). Only for shapes whose element count has been checked. */
 static inline int64_t clv__dims_product(const clv_tensor *tensor, int32_t from, int32_t to) {
   int64_t product = 1;
   for (int32_t i = from; i < to; ++i) product *= tensor->dims[i];
   return product;
 }
-/* Same dtype, rank and dims (a symbol equals itself; an unknown dim equals nothing). */
+/* Whether both have the same dtype, rank and dims (a symbol equals itself; an unknown dim equals nothing). */
 bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b);
-/* "f32[1,3,s0,?]": symbol k prints as s<k>, an unknown dim as `?`. Always terminated. */
+/* Writes a type as text, such as "f32[1,3,s0,?]": symbol k is s<k>, an unknown dim is `?`. Always terminates the text. */
 void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes);
 
 static inline clv_tensor clv__tensor_make(clv_dtype dtype, int32_t rank, const int64_t *dims, void *data) {
@@ -68,7 +69,7 @@ static inline float clv__bf16_to_f32(uint16_t bits) {
   return value;
 }
 
-/* Round to nearest, ties to even; a NaN stays a quiet NaN. */
+/* Rounds to the nearest number, and ties to even. A NaN stays a quiet NaN. */
 static inline uint16_t clv__f32_to_bf16(float value) {
   uint32_t wide;
   memcpy(&wide, &value, sizeof wide);
