@@ -23,16 +23,16 @@ void clv__fits_destroy(clv__fits *fits); /* accepts NULL */
 
 /* The fit of a family; NULL if there is no usable fit. `family` as in clv__signature_family(). */
 const clv__fit *clv__fits_find(const clv__fits *fits, const char *family);
-/* Predicts the time for this work. False outside the domain. */
+/* Predicts the time for this work. Returns false if the work is outside the domain. */
 bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time_ns);
 /* The saving in ns per byte of an edge between nodes of these families; 0 if no such edge was measured. */
 double clv__fits_saving_rate(const clv__fits *fits, const char *producer, const char *consumer);
 
-/* A single fit, weighted by relative errors. False if the points do not determine one. `other` is an optional third amount;
- * set it to 0 in all points if it is not used. */
+/* One measurement for a fit. `other` is an optional third amount of work; set it to 0 in all points if it is not used. */
 typedef struct clv__fit_point {
   double flops, bytes, time_ns, other;
 } clv__fit_point;
+/* Fits the points, weighted by relative errors. Returns false if the points do not determine a fit. */
 bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit);
 
 /* Interpolates the time of a copy in ns from the measured copies. It never decreases with the size. Beyond the largest

@@ -122,7 +122,7 @@ const char *clv__profile_id(const clv__profile *profile);
 
 /* ---- The tables (profile.c): find an entry, or find or add one. Texts are copied. ---- */
 
-/* CLV__NO_ID (devices) or CLV__MAP_NONE (operators, savings) if there is no such entry. */
+/* If there is no such entry, the find functions return CLV__NO_ID (devices) or CLV__MAP_NONE (operators, savings). */
 uint32_t clv__profile_find_device(const clv__profile *profile, const char *fingerprint);
 clv_status clv__profile_find_or_add_device(clv__profile *profile, const char *fingerprint, clv__profile_device **device,
                                            clv_error *error);

@@ -26,8 +26,8 @@ clv_status clv__tally_init(clv__tally *tally, const clv_graph_view *whole, clv__
 /* Computes the work of the group that consists of these nodes. */
 clv_status clv__tally_count(clv__tally *tally, const clv_node_id *nodes, uint32_t count, clv__group_work *work, clv_error *error);
 
-/* Seconds; negative if unknown. Weights are read at the bandwidth for data of `resident_bytes`, moved data at the bandwidth
- * for the group's own size. Sets `by_compute` if the arithmetic takes longer than the memory traffic. */
+/* Returns the lower bound in seconds; negative if unknown. Weights are read at the bandwidth for data of `resident_bytes`, moved
+ * data at the bandwidth for the group's own size. Sets `by_compute` if the arithmetic takes longer than the memory traffic. */
 double clv__roofline_seconds(const clv__peaks *peaks, const clv__group_work *work, double resident_bytes, bool *by_compute);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct clv__survey {
 
 /* Calls the progress callback. */
 void clv__survey_report(clv__survey *s, const char *what, uint32_t total);
-/* CLV_CANCELLED if the measurements should end. */
+/* Returns CLV_CANCELLED if the measurements should end. */
 clv_status clv__survey_check(const clv__survey *s, clv_error *error);
 /* Compiles and runs these nodes as one unit. `scratch_bytes` may be NULL. */
 clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_t count, clv__measure *measure,
@@ -47,7 +47,7 @@ clv_status clv__survey_blocks(clv__survey *s, clv_error *error);
 
 /* Writes a hash, as text, of what the device runs for a block: its nodes, the edges between them, its inputs and outputs. */
 void clv__survey_look(const clv__survey *s, uint32_t from, uint32_t to, char look[2 * CLV__HASH_BYTES + 1]);
-/* Returns the block's time in the profile; 0 runs: it is not there. */
+/* Sets `measure` to the block's time in the profile; its `runs` is 0 if the profile does not have the block. */
 clv_status clv__survey_find(clv__survey *s, uint32_t from, uint32_t to, clv__measure *measure, clv_error *error);
 /* Adds a block's time to the profile, with its nodes and the edges that it cuts. */
 clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure, clv_error *error);

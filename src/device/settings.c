@@ -108,7 +108,7 @@ static const char *absolute(clv__variable which) {
   return text != NULL && text[0] == '/' ? text : NULL;
 }
 
-/* A concatenation of `first` and `second`. */
+/* Allocates the concatenation of `first` and `second`. */
 static clv_status join(const clv_allocator *allocator, const char *first, const char *second, char **joined, clv_error *error) {
   size_t first_bytes = strlen(first), second_bytes = strlen(second), size;
   if (!clv__add(first_bytes, second_bytes + 1, &size)) return clv__error_memory(error, first_bytes);
