@@ -51,7 +51,7 @@ clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices
                                         uint64_t pad_step, clv_error *error);
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed struct */
 
-/* Partitions the graph into k more subgraphs, because no k so far has a plan. k must be above all others. */
+/* Adds one more partitioning, into k subgraphs: for the case that no k so far has a plan. k must be larger than all others. */
 clv_status clv__gnn_planning_cut(clv__gnn_planning *planning, uint32_t k, clv__cache *cache, clv_error *error);
 
 /* Prices the plans of all layers for every k, and chooses the best. The tables also give the merge, switch and exchange costs;

@@ -272,7 +272,7 @@ static void metis_files(void **state) {
   assert_reads_as("alone.graph", &(const edges){2, 0, NULL, NULL});
 }
 
-/* A vertex with so many neighbours that its line is longer than a block. */
+/* A vertex may have so many neighbours that its line is longer than a block. */
 static void long_lines_of_metis(void **state) {
   (void)state;
   uint32_t n = 700000;

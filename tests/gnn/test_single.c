@@ -114,7 +114,8 @@ static void test_refusals(void **state) {
   close_machine(&m);
 }
 
-/* A model placed on two devices like any other: products on the virtual NPU, the rest on the CPU. */
+/* Planning may divide the model between two devices, as it does for any model: products run on the virtual NPU, the rest on the
+ * CPU. */
 static void test_two_devices(void **state) {
   (void)state;
   machine m = open_machine("npu,cpu");

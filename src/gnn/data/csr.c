@@ -125,7 +125,7 @@ static void begin_rows(builder *b) {
   }
 }
 
-/* The first row that starts at or after `edge`. */
+/* Returns the first row that starts at or after edge number `edge`. */
 static uint64_t row_at(const builder *b, uint64_t edge) {
   uint64_t low = 0, high = b->vertex_count;
   while (low < high) {

@@ -75,7 +75,7 @@ static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_v
   uint64_t alignment = clv__devices_alignment(devices, about->space), inner, peak, held, guess;
   count_values(view, alignment, need, &inner);
   peak = clv__view_peak_bytes(view->graph->allocator, view);
-  /* What the block holds in any case, with no scratch beyond its values. */
+  /* The block needs at least this much memory, even if its kernels need no scratch beyond its values. */
   held = need->weight_bytes + (peak > need->value_bytes ? peak : need->value_bytes);
   guess = need->weight_bytes + need->value_bytes + inner + SCRATCH_GUESS_BYTES;
   bool is_split = (info->max_partition_nodes > 0 && view->node_count > info->max_partition_nodes) ||

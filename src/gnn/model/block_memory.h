@@ -7,7 +7,7 @@
 /* The memory of a device that a block of fixed sizes needs while it is open: its weights, the values that it reads and computes,
  * its executable and its scratch. It is never less than what a session of the block takes. */
 typedef struct clv__block_need {
-  /* scratch: with the executable; total: the sum of the other three. */
+  /* `scratch_bytes` includes the executable. `total_bytes` is the sum of the other three. */
   uint64_t weight_bytes, value_bytes, scratch_bytes, total_bytes;
   bool fits; /* whether total_bytes fits the budget; if false, the total is an estimate */
 } clv__block_need;

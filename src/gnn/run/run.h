@@ -76,7 +76,7 @@ typedef struct clv__gnn_task {
       end_ns; /* since the start of the layers: begin to packed is gathering and padding; computed to end is laying out */
 } clv__gnn_task;
 
-/* The last run, by layer and turn. `first_layer`: resumed layers before it have no times. */
+/* What the last run did, by layer and turn. Layers before `first_layer` were resumed and have no times. */
 typedef struct clv__gnn_record {
   const clv__gnn_task *tasks;
   uint32_t task_count, first_layer;

@@ -15,9 +15,9 @@ typedef struct clv__sweep {
 /* The first stage from which a layer can be swept. Earlier stages compute values of all rows, once. Returns stages->count for
  * GCN, which scales the rows before gathering them. */
 uint32_t clv__stages_sweep_from(const clv__stages *stages);
-/* Divides block [first, last) over the vertices of `csr`, the targets, by their in-edges. piece is 0 if sweeping does not pay
- * (few pieces, or one piece with most of the edges), if the block starts before clv__stages_sweep_from(), or if it reads or
- * computes values per edge or computes values per row. */
+/* Divides block [first, last) over the vertices of `csr`, the targets, by their in-edges. `piece` of the result is 0 if sweeping
+ * does not pay (few pieces, or one piece with most of the edges), if the block starts before clv__stages_sweep_from(), or if it
+ * reads or computes values per edge or computes values per row. */
 clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t last, const clv__csr *csr);
 /* Extra memory for sweeping, in bytes. */
 size_t clv__sweep_bytes(const clv__sweep *sweep);
