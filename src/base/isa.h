@@ -11,7 +11,7 @@ typedef enum clv__isa { CLV__ISA_BASE, CLV__ISA_V3, CLV__ISA_V4 } clv__isa;
 clv__isa clv__isa_used(void);
 const char *clv__isa_name(clv__isa isa); /* "baseline", "x86-64-v3" or "x86-64-v4" */
 
-/* Reads a value of CLEAVE_ISA: v2 (kernels for the baseline), v3 or v4. False if it is none of them. */
+/* Reads a value of CLEAVE_ISA: v2 (kernels for the baseline), v3 or v4. Returns false if the text is none of them. */
 bool clv__isa_read(const char *text, clv__isa *limit);
 /* Sets `limit` to the value of CLEAVE_ISA. False if the variable is unset, empty or invalid. */
 bool clv__isa_limit(clv__isa *limit);

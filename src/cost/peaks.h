@@ -47,7 +47,7 @@ typedef struct clv__peak_loop {
   void (*run)(uint64_t rounds); /* NULL: the processor lacks the instruction, or has a faster one for which there is no loop */
   double flops_per_round;
 } clv__peak_loop;
-/* The loop with the widest arithmetic of the processor in this dtype. */
+/* Returns the loop that uses the widest instructions of the processor for this dtype. */
 clv__peak_loop clv__peak_loop_find(clv__peak peak);
 /* Whether the processor computes in this dtype by converting to f32. */
 bool clv__peak_is_f32(clv__peak peak);

@@ -21,7 +21,7 @@ typedef struct clv__pep {
   double load_ns[CLV__PEP_DEVICES]; /* the time of each device's task; 0: the device is not used */
   double head_ns[CLV__PEP_DEVICES], tail_ns[CLV__PEP_DEVICES]; /* time before and after a used device's task */
   uint8_t stage_of[CLV__PEP_DEVICES];                          /* the block that the device is in; CLV__PEP_BLOCKS: none */
-  uint64_t key;                                                /* a hash of the key; clv__pep_same() compares fully */
+  uint64_t key;                                                /* the PEP key: a hash of what clv__pep_same() compares */
 } clv__pep;
 
 /* Derives the rest from the blocks: sums, heads and tails, the key. */

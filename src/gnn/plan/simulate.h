@@ -59,7 +59,7 @@ void clv__simulate(const clv__machine *machine, const clv__pep_work *const *sequ
 /* A candidate of the search: each subgraph's plan, and the sequence. */
 typedef struct clv__candidate {
   uint32_t count;
-  uint32_t *choices;  /* [count]: index among subgraph i's works */
+  uint32_t *choices;  /* [count]: each subgraph's plan, as an index among its works */
   uint32_t *sequence; /* [count]: subgraphs */
   double makespan_ns;
 } clv__candidate;
