@@ -22,9 +22,8 @@ enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
 typedef struct system {
   uint32_t row_count, column_count;
   double *weights, *trust, *rests; /* by row (block); rests: measured minus predicted time */
-  uint32_t *offsets;               /* by column: the first of its entries in `rows` and `coefficients` */
-  uint32_t *rows;
-  double *coefficients;
+  uint32_t *offsets, *rows;        /* by column: its first entry; by entry: its row */
+  double *coefficients;            /* by entry */
   double *begin, *values, *hold;
 } system;
 
