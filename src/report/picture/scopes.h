@@ -1,0 +1,20 @@
+/* Divides the names of nodes into scopes, and orders the nodes so that the nodes of a scope follow each other. */
+#ifndef CLEAVE_REPORT_PICTURE_SCOPES_H
+#define CLEAVE_REPORT_PICTURE_SCOPES_H
+
+#include "report/picture/groups.h"
+
+enum { CLV__MOST_SCOPES = 16, CLV__NO_SCOPE = 0 /* deeper scopes of a name are ignored */ };
+
+typedef struct clv__scopes {
+  uint32_t (*paths)[CLV__MOST_SCOPES]; /* by node: the scopes around it from the outside, then CLV__NO_SCOPE */
+  uint32_t count;                      /* number of scopes, including CLV__NO_SCOPE */
+  const char **names;                  /* by scope: the whole path, such as "encoder/layer.3"; NULL for a part */
+  uint32_t *parts;                     /* by scope: the part, if it is one */
+} clv__scopes;
+
+/* Both return false if memory runs out. If there are parts, they are the outermost scopes. */
+bool clv__scopes_make(const clv__groups_input *input, clv__arena *arena, clv__scopes *scopes);
+bool clv__scopes_order(const clv__groups_input *input, const clv__scopes *scopes, clv__arena *arena, uint32_t *order);
+
+#endif
