@@ -243,14 +243,44 @@ def large(tally, browser, folder):
         case.check(f"{what} takes at most {SLOWEST_CLICK_MS} ms", elapsed <= SLOWEST_CLICK_MS, f"but it takes {elapsed:.0f} ms")
     check_search(case, node_of(case, "layers.204/tanh_5"))
     check_timeline(case)
+    check_folding(case)
+    case.finish()
+
+
+def check_folding(case):
+    """Checks that groups fold and unfold, and that a search unfolds the groups around the node that it finds."""
+    page = case.page
+    page.click("[data-form=layers]")
+    page.click("[data-by='0']")
+    page.click("#fold")
+    folded = page.count(".picture [data-g]")
+    case.check("there are few groups at first", 2 <= folded <= 48, f"{folded}")
+    case.same("no single nodes while all groups are folded", page.count(".picture [data-n]"), 0)
+    page.click(".picture [data-g] .sign")
+    unfolded = page.count(".picture [data-g], .picture [data-n]")
+    case.check("unfolding a group shows its content", unfolded > folded and page.count(".picture .frame") == 1, f"{folded} {unfolded}")
+    page.click(".picture .head .sign")
+    case.same("groups after it was folded again", page.count(".picture [data-g]"), folded)
+    page.click(".picture [data-g]")
+    case.check("a group is explained", "unfold" in page.text(".details").lower())
+    case.same("the group is marked", page.count(".picture .chosen"), 1)
+    node = node_of(case, "layers.120/sigmoid_3")
+    check_search(case, node)
+    index = case.plan["nodes"].index(node)
+    case.same("the search unfolds to the node", page.count(f".picture .chosen[data-n='{index}']"), 1)
+    inside = page.evaluate("""(() => {
+        const view = document.querySelector('.picture').getBoundingClientRect(), box = document.querySelector('.picture .chosen').getBoundingClientRect();
+        return box.left >= view.left && box.right <= view.right && box.top >= view.top && box.bottom <= view.bottom;
+    })()""")
+    case.check("the node is in view", inside)
+    page.click("[data-form=partitions]")
     page.click(".picture [data-p='0']")
     page.evaluate("[...document.querySelectorAll('.details button')].find(button => button.innerText === 'Show its nodes').click()")
-    case.same("nodes of one partition", page.count(".picture [data-n]"), len(case.plan["partitions"][0]["nodes"]))
-    page.click(".picture [data-n]")
-    check_explained(case, case.plan["nodes"][0], "a click in one partition")
-    page.click("#back")
-    case.check("back to the whole plan", page.count(".picture [data-p]") > 100)
-    case.finish()
+    nodes = set(case.plan["partitions"][0]["nodes"])
+    shown = page.evaluate("[...document.querySelectorAll('.picture [data-n]')].map(element => Number(element.dataset.n))")
+    case.check("nodes of one partition", nodes and nodes <= {case.plan["nodes"][n]["name"] for n in shown}, f"{nodes} {shown}")
+    page.click(f".picture [data-n='{min(shown)}']")
+    check_explained(case, case.plan["nodes"][min(shown)], "a click in one partition")
 
 
 def main():

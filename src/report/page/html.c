@@ -11,8 +11,6 @@
 #include "report/picture/svg.h"
 #include "report/steps.h"
 
-enum { MOST_PICTURED = 6000 /* plans with more nodes have no pictures of single partitions */ };
-
 static void finish_text(clv__text *into, clv__text *text) {
   into->failed = into->failed || text->failed;
   clv__text_finish(text);
@@ -96,8 +94,12 @@ static void append_picture(clv__text *text) {
       text,
       "<section aria-label=\"picture\">\n"
       "<div class=\"bar-of-tools\"><h2 id=\"shown\">Picture</h2>\n"
-      "<button type=\"button\" id=\"back\" hidden>← whole plan</button>\n"
+      "<button type=\"button\" id=\"fold\">fold all</button>\n"
+      "<button type=\"button\" id=\"unfold\">unfold all</button>\n"
+      "<button type=\"button\" data-by=\"0\">by name</button>\n"
+      "<button type=\"button\" data-by=\"1\">by partition</button>\n"
       "<button type=\"button\" data-form=\"nodes\">nodes</button>\n"
+      "<button type=\"button\" data-form=\"layers\">layers</button>\n"
       "<button type=\"button\" data-form=\"partitions\">partitions</button>\n"
       "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
       "<button type=\"button\" id=\"fit\">fit</button>\n"
@@ -218,8 +220,7 @@ static void append_template(const char *id, clv__text *text) {
 static void append_templates(const clv_plan *plan, clv__text *text) {
   clv__text picture;
   clv__text_init(&picture, text->allocator);
-  bool nodes = clv__svg_embed(plan, false, &picture);
-  if (nodes) {
+  if (clv__svg_embed(plan, false, &picture)) {
     append_template("form-nodes", text);
     clv__text_append_bytes(text, picture.data, picture.size_bytes);
     clv__text_append(text, "</template>\n");
@@ -228,23 +229,6 @@ static void append_templates(const clv_plan *plan, clv__text *text) {
   append_template("form-partitions", text);
   (void)clv__svg_embed(plan, true, text);
   clv__text_append(text, "</template>\n");
-  uint64_t count = 0;
-  for (uint32_t p = 0; p < plan->partition_count; ++p) count += plan->partitions[p].node_count;
-  if (nodes || count > MOST_PICTURED) return;
-  for (uint32_t p = 0; p < plan->partition_count && !text->failed; ++p) {
-    clv__arena arena;
-    clv__boxes boxes;
-    char id[32];
-    clv__arena_init(&arena, text->allocator);
-    snprintf(id, sizeof id, "partition-%u", p);
-    append_template(id, text);
-    if (clv__boxes_init(&boxes, plan, &arena))
-      clv__svg_partition(&boxes, p, text);
-    else
-      text->failed = true;
-    clv__text_append(text, "</template>\n");
-    clv__arena_finish(&arena);
-  }
 }
 
 void clv__report_html(const clv_plan *plan, const clv__comparison *rows, uint32_t row_count, clv__text *text) {
@@ -265,5 +249,6 @@ void clv__report_html(const clv_plan *plan, const clv__comparison *rows, uint32_
   append_templates(plan, text);
   clv__text_append(text, "<script type=\"application/json\" id=\"plan\">");
   clv__html_data(plan, text);
-  clv__text_append(text, "</script>\n<script>\n%s%s</script>\n</body>\n</html>\n", clv__page_write_script, clv__page_script);
+  clv__text_append(text, "</script>\n<script>\n%s%s%s%s%s</script>\n</body>\n</html>\n", clv__page_write_script,
+                   clv__page_view_script, clv__page_layers_script, clv__page_fold_script, clv__page_script);
 }

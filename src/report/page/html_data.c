@@ -10,6 +10,8 @@
  *   values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant]
  *   partitions  [device, time, start, start in sequence, nodes, inputs, outputs]
  *   transfers   [value, from, to, bytes or -1, time, start, start in sequence, lane, source space, target space]
+ *   foldings    the groups of the nodes that run, for the picture in layers (html_groups.h): by scope, and if there are several
+ *               partitions, also by partition
  *
  * Times are nanoseconds. "Start in sequence" is the start if the steps run one after the other. The changes of the cost are null
  * if computing all of them would take too long. */
@@ -20,6 +22,7 @@
 
 #include "place/place.h"
 #include "report/label.h"
+#include "report/page/html_groups.h"
 #include "report/picture/palette.h"
 
 enum { MOST_MOVE_WORK = 40000000 }; /* limit in can_price_moves(): the work of about a second */
@@ -257,6 +260,37 @@ static void append_transfers(data *d) {
   clv__text_append(d->text, "],\n");
 }
 
+/* Appends the groups of all nodes that run: without partitions in the order of the graph, else in that of the partitions. */
+static void append_foldings(data *d) {
+  const clv_plan *plan = d->plan;
+  size_t most = (size_t)plan->graph->node_count + 1;
+  clv_node_id *nodes = clv__arena_allocate_zero(&d->arena, most, sizeof *nodes);
+  uint32_t *parts = clv__arena_allocate_zero(&d->arena, most, sizeof *parts), count = 0;
+  if (nodes == NULL || parts == NULL) {
+    d->failed = true;
+    return;
+  }
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    if (d->partition_of[n] != CLV__NO_ID) nodes[count++] = n;
+  }
+  clv__text_append(d->text, "\"foldings\":[");
+  clv__html_groups(plan->graph, nodes, count, NULL, d->text);
+  if (plan->partition_count > 1) {
+    count = 0;
+    for (uint32_t s = 0; s < plan->step_count; ++s) {
+      if (plan->steps[s].is_transfer) continue;
+      const clv__partition *partition = &plan->partitions[plan->steps[s].index];
+      for (uint32_t i = 0; i < partition->node_count; ++i) {
+        parts[count] = plan->steps[s].index;
+        nodes[count++] = partition->nodes[i];
+      }
+    }
+    clv__text_append(d->text, ",\n");
+    clv__html_groups(plan->graph, nodes, count, parts, d->text);
+  }
+  clv__text_append(d->text, "],\n");
+}
+
 static bool prepare(data *d) {
   const clv_plan *plan = d->plan;
   d->partition_of = clv__arena_allocate(&d->arena, ((size_t)plan->graph->node_count + 1) * sizeof *d->partition_of);
@@ -295,6 +329,7 @@ void clv__html_data(const clv_plan *plan, clv__text *text) {
   append_values(&d);
   append_partitions(&d);
   append_transfers(&d);
+  append_foldings(&d);
   clv__text_append(text, "\"texts\":[");
   for (size_t i = 0; i < d.text_count; ++i) {
     if (i > 0) clv__text_append(text, ",");

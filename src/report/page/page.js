@@ -1,5 +1,5 @@
-// The page of a plan: explains at the side the node, partition or transfer that is chosen in the picture, in the timeline or by the
-// search. Uses the functions of write.js.
+// The page of a plan: explains at the side the node, partition, group or transfer that is chosen in the picture, in the timeline or by
+// the search. Uses write.js, view.js and fold.js.
 (() => {
   const plan = JSON.parse(document.getElementById('plan').textContent);
   const text = index => plan.texts[index];
@@ -20,7 +20,6 @@
     while (amount >= 1023.95 && unit < 4) { amount /= 1024; ++unit; }
     return `${amount.toFixed(1)} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit]}`;
   }
-  const plural = (count, word) => `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;
   const badge = device => device < 0 ? make('span', {class: 'badge d6'}, 'nowhere')
                                      : make('span', {class: `badge d${plan.devices[device].color}`}, plan.devices[device].name);
   const link = (label, action) => make('button', {class: 'link', type: 'button', onclick: action}, label);
@@ -107,10 +106,28 @@
       make('h2', {}, `Partition ${p}`),
       make('p', {}, badge(part[PART.device]), ` ${plural(part[PART.nodes].length, 'node')}, ${time(part[PART.time])}`),
       make('p', {class: 'soft'}, `begins at ${time(part[PART.start])} with devices at the same time, at ${time(part[PART.serial])} one step after the other`),
-      document.getElementById(`partition-${p}`) ? make('p', {}, make('button', {type: 'button', onclick: () => openPart(p)}, 'Show its nodes')) : null,
+      make('p', {}, make('button', {type: 'button', onclick: () => openPart(p)}, 'Show its nodes')),
       make('h3', {}, 'Operators'), make('p', {}, kinds.slice(0, 12).join(', ') + (kinds.length > 12 ? ', …' : '')),
       ...valueList('Reads', part[PART.inputs], false, part[PART.device]), ...valueList('Writes', part[PART.outputs], true, part[PART.device]),
       make('h3', {}, 'Nodes'), list,
+    ];
+  }
+  function explainGroup(g) {
+    const folding = current(), group = folding.groups[g], list = make('ul');
+    const {operators, colors} = folding.counts(group), parts = [...new Set(group.nodes.map(n => plan.nodes[n][NODE.partition]))];
+    const devices = colors.map(([color, count]) => make('p', {}, badge(plan.devices.findIndex(device => device.color === color)), ` ${plural(count, 'node')}`));
+    const button = (label, action) => make('button', {type: 'button', onclick: () => { action(); redraw(group); }}, label);
+    for (const member of group.members) list.append(make('li', {}, member.node !== undefined ? nodeLink(member.node) :
+      link(member.name, () => choose('g', member.group, true)), make('span', {class: 'soft'}, ` ${member.node !== undefined ? text(plan.nodes[member.node][NODE.op]) : plural(member.nodes.length, 'node')}`)));
+    return [
+      make('h2', {}, group.given && group.name !== group.given && typeof group.given === 'string' ? group.given : group.name),
+      ...devices,
+      make('p', {}, group.open ? button('Fold', () => folding.fold(group)) : button('Unfold', () => folding.unfold(group)), ' ',
+           button('Unfold all in it', () => folding.unfoldAll(group))),
+      make('h3', {}, 'Operators'), make('p', {}, operators.map(([op, count]) => count > 1 ? `${op} ×${count}` : op).slice(0, 12).join(', ') + (operators.length > 12 ? ', …' : '')),
+      make('h3', {}, parts.length === 1 ? 'Partition' : 'Partitions'),
+      make('p', {}, ...parts.slice(0, 12).flatMap((p, i) => [i > 0 ? ', ' : '', partLink(p)]), parts.length > 12 ? ` and ${parts.length - 12} more` : ''),
+      make('h3', {}, 'Content'), list,
     ];
   }
   function explainMove(t) {
@@ -126,13 +143,22 @@
 
   // ---- Choosing ----
 
+  const explain = {n: explainNode, p: explainPart, g: explainGroup, t: explainMove};
   let chosen = null;
   function mark() {
     for (const element of document.querySelectorAll('.chosen')) element.classList.remove('chosen');
     if (!chosen) return;
     const [kind, id] = chosen, part = kind === 'n' ? plan.nodes[id][NODE.partition] : kind === 'p' ? id : -1;
-    let target = kind === 'n' ? picture.querySelector(`[data-n="${id}"]`) : null;
-    if (!target && part >= 0) target = picture.querySelector(`[data-p="${part}"]`);
+    let target = null;
+    if (form === 'layers') {
+      const item = current().shown(itemOf(kind, id));
+      target = item && picture.querySelector(item.node !== undefined ? `[data-n="${item.node}"]` : `[data-g="${item.group}"]`);
+      const frame = item && item.open && picture.querySelector(`[data-f="${item.group}"]`);
+      if (frame) frame.classList.add('chosen');
+    } else {
+      target = kind === 'n' ? picture.querySelector(`[data-n="${id}"]`) : null;
+      if (!target && part >= 0) target = picture.querySelector(`[data-p="${part}"]`);
+    }
     if (target) target.classList.add('chosen');
     const bar = timeline.querySelector(kind === 't' ? `[data-t="${id}"]` : `[data-b="${part}"]`);
     if (bar) bar.classList.add('chosen');
@@ -140,132 +166,194 @@
   }
   function choose(kind, id, reveal) {
     chosen = [kind, id];
-    details.replaceChildren(...(kind === 'n' ? explainNode(id) : kind === 'p' ? explainPart(id) : explainMove(id)).filter(Boolean));
+    details.replaceChildren(...explain[kind](id).filter(Boolean));
     details.parentElement.scrollTop = 0;
-    if (opened >= 0 && kind !== 't') { // the picture shows one partition: show the chosen partition, or the whole plan
-      const part = kind === 'n' ? plan.nodes[id][NODE.partition] : id;
-      if (kind === 'n' && part >= 0 && part !== opened && document.getElementById(`partition-${part}`)) openPart(part, false);
-      else if (part !== opened) openAll();
-    }
+    if (reveal && form === 'layers') revealItem(kind, id);
     const target = mark();
-    if (reveal && target && zoom < READABLE) setZoom(READABLE);
-    if (reveal && target) target.scrollIntoView({block: 'nearest', inline: 'center'});
+    if (reveal && target && form !== 'layers') {
+      if (view.zoom < READABLE) view.setZoom(READABLE);
+      target.scrollIntoView({block: 'nearest', inline: 'center'});
+    }
     if (target) focusable(target);
-    try { history.replaceState(null, '', `#${kind}${id}`); } catch (error) { /* some viewers forbid replaceState() */ }
+    try { history.replaceState(null, '', kind === 'g' ? '#' : `#${kind}${id}`); } catch (error) { /* some viewers forbid replaceState() */ }
   }
 
   // ---- Picture ----
 
+  const READABLE = 0.5, FEW_PARTITIONS = 24, UNFOLDED = 40;
   const forms = {nodes: $('#form-nodes'), partitions: $('#form-partitions')};
-  let svg = null, zoom = 1, opened = -1, form = 'partitions';
-  function setZoom(next, x, y) {
-    const before = zoom;
-    zoom = Math.min(4, Math.max(0.08, next));
-    const box = svg.viewBox.baseVal, rect = picture.getBoundingClientRect();
-    svg.setAttribute('width', box.width * zoom);
-    svg.setAttribute('height', box.height * zoom);
-    const at = x === undefined ? [picture.clientWidth / 2, picture.clientHeight / 2] : [x - rect.left, y - rect.top];
-    picture.scrollLeft = (picture.scrollLeft + at[0]) * zoom / before - at[0];
-    picture.scrollTop = (picture.scrollTop + at[1]) * zoom / before - at[1];
-  }
-  const fitting = () => (picture.clientWidth - 2) / svg.viewBox.baseVal.width;
-  const READABLE = 0.5;
-  // Shows nodes at first, unless they would be too small to read when all lanes are visible, and partitions would be larger.
+  let form = 'partitions', by = plan.foldings.length - 1;
+  const view = viewOf(picture, () => { if (form === 'layers') paint(); });
+  const copyOf = template => template.content.firstElementChild.cloneNode(true);
+
+  // Shows nodes at first, unless they would be too small to read when all lanes are visible, and partitions would be larger. If there
+  // are too many nodes for that, shows layers, unless there are so many partitions that they are more interesting.
   function formAtFirst() {
-    if (!forms.nodes) return 'partitions';
+    if (!forms.nodes) return plan.partitions.length <= FEW_PARTITIONS ? 'layers' : 'partitions';
     const [nodes, partitions] = [forms.nodes, forms.partitions].map(template => template.content.firstElementChild.viewBox.baseVal.width);
     return picture.clientWidth - 2 < READABLE * nodes && partitions < nodes ? 'partitions' : 'nodes';
   }
-  function show(content) {
-    picture.replaceChildren(content);
-    svg = content;
-    for (const element of svg.querySelectorAll('[data-n], [data-p]')) {
-      element.setAttribute('tabindex', '-1');
-      element.setAttribute('role', 'button');
-    }
-    const first = svg.querySelector('[data-n], [data-p]');
-    if (first) first.setAttribute('tabindex', '0');
-    zoom = 1;
-    setZoom(Math.min(1.15, fitting())); // all lanes
-    picture.scrollLeft = picture.scrollTop = 0;
-    mark();
-  }
-  const copyOf = template => template.content.firstElementChild.cloneNode(true);
   function tools() {
     for (const button of document.querySelectorAll('[data-form]')) {
       button.hidden = !forms.nodes && button.dataset.form === 'nodes';
-      button.setAttribute('aria-pressed', String(opened < 0 && button.dataset.form === form));
+      button.setAttribute('aria-pressed', String(button.dataset.form === form));
     }
-    $('#back').hidden = opened < 0;
-    $('#shown').textContent = opened >= 0 ? `Partition ${opened}` : 'Picture';
+    for (const button of document.querySelectorAll('[data-by]')) {
+      button.hidden = form !== 'layers' || plan.foldings.length < 2;
+      button.setAttribute('aria-pressed', String(Number(button.dataset.by) === by));
+    }
+    $('#fold').hidden = $('#unfold').hidden = form !== 'layers';
   }
-  function openAll(next) {
+  function show(next) {
     form = next || form;
-    opened = -1;
-    show(copyOf(forms[form]));
+    if (form === 'layers') {
+      painted = null;
+      large = current().layOut();
+      view.show(current().svg);
+    } else {
+      view.show(copyOf(forms[form]));
+      focusables();
+    }
     tools();
+    mark();
   }
-  function openPart(p, choosing) {
-    opened = p;
-    show(copyOf(document.getElementById(`partition-${p}`)));
-    tools();
-    if (choosing !== false) choose('p', p, false);
+
+  // ---- Layers ----
+
+  const foldings = [];
+  let painted = null, large = false; // the area that was drawn last, with its zoom
+  function current() {
+    if (!foldings[by]) {
+      const edges = [];
+      plan.nodes.forEach((node, n) => {
+        for (const from of new Set(node[NODE.inputs].map(value => value >= 0 ? plan.values[value][VALUE.producer] : -1))) if (from >= 0) edges.push([from, n]);
+      });
+      foldings[by] = foldable({...plan.foldings[by], edges, describe: n => described[n]});
+      foldings[by].unfoldTo(foldings[by].root, UNFOLDED);
+    }
+    return foldings[by];
+  }
+  const described = plan.nodes.map(node => ({op: text(node[NODE.op]), name: node[NODE.name], color: node[NODE.device] < 0 ? 6 : plan.devices[node[NODE.device]].color}));
+  // Draws what is in view and around it, if it was not drawn yet.
+  function paint(anew) {
+    const zoom = view.zoom, [w, h] = [picture.clientWidth / zoom, picture.clientHeight / zoom], [x, y] = [picture.scrollLeft / zoom, picture.scrollTop / zoom];
+    const area = large ? {left: x - w, top: y - h, right: x + 2 * w, bottom: y + 2 * h} : {left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity};
+    if (!anew && painted && painted.fine === zoom >= 0.3 && x >= painted.left && y >= painted.top && x + w <= painted.right && y + h <= painted.bottom) return;
+    const focused = picture.contains(document.activeElement) && document.activeElement.dataset;
+    current().paint(area, zoom);
+    painted = {...area, fine: zoom >= 0.3};
+    focusables();
+    mark();
+    const again = focused && picture.querySelector(focused.n !== undefined ? `[data-n="${focused.n}"]` : `[data-g="${focused.g}"]`);
+    if (again) {
+      focusable(again);
+      again.focus({preventScroll: true});
+    }
+  }
+  // Draws the picture after groups were folded or unfolded. The group stays where it is on the screen.
+  function redraw(group) {
+    const folding = current(), place = () => { const {left, top} = folding.placeOf(group); return [left * view.zoom, top * view.zoom]; };
+    const before = group !== folding.root && place();
+    large = folding.layOut();
+    painted = null;
+    view.resize();
+    if (before) {
+      const after = place();
+      picture.scrollLeft += after[0] - before[0];
+      picture.scrollTop += after[1] - before[1];
+    }
+    paint(true);
+    if (chosen && chosen[0] === 'g') details.replaceChildren(...explainGroup(chosen[1]).filter(Boolean));
+  }
+  function toggle(g) {
+    const folding = current(), group = folding.groups[g];
+    if (group.open) folding.fold(group);
+    else folding.unfold(group);
+    redraw(group);
+  }
+  // The item of a node, a partition or a group; null for a node that does not run, and for a partition of several nodes without group.
+  function itemOf(kind, id) {
+    const folding = current(), nodes = kind === 'p' ? plan.partitions[id][PART.nodes] : [];
+    if (kind === 'g') return folding.groups[id];
+    return (kind === 'p' ? folding.partition(id) || (nodes.length === 1 && folding.leaves.get(nodes[0])) : kind === 'n' && folding.leaves.get(id)) || null;
+  }
+  function revealItem(kind, id) {
+    const folding = current(), item = itemOf(kind, id);
+    if (!item) return;
+    folding.reveal(item);
+    redraw(folding.root);
+    if (view.zoom < READABLE) view.setZoom(READABLE);
+    view.reveal(folding.placeOf(item));
+  }
+  function openPart(p) {
+    if (forms.nodes) {
+      show('nodes');
+      choose('p', p, true);
+      return;
+    }
+    by = plan.foldings.length - 1;
+    const group = current().partition(p);
+    if (group) {
+      current().unfold(group);
+      current().unfoldTo(group, UNFOLDED);
+    }
+    show('layers');
+    choose('p', p, true);
+  }
+
+  // ---- Mouse and keys in the picture ----
+
+  const BOXES = '[data-n], [data-p], [data-g]';
+  function focusables() {
+    const all = picture.querySelectorAll(BOXES);
+    for (const element of all) {
+      element.setAttribute('tabindex', '-1');
+      element.setAttribute('role', 'button');
+    }
+    if (all.length > 0) all[0].setAttribute('tabindex', '0');
   }
   function focusable(element) {
     for (const other of picture.querySelectorAll('[tabindex="0"]')) other.setAttribute('tabindex', '-1');
     element.setAttribute('tabindex', '0');
   }
   function chooseElement(element, reveal) {
-    if (element.dataset.n !== undefined) choose('n', Number(element.dataset.n), reveal);
-    else choose('p', Number(element.dataset.p), reveal);
+    const {n, p, g, f} = element.dataset;
+    if (n !== undefined) choose('n', Number(n), reveal);
+    else if (p !== undefined) choose('p', Number(p), reveal);
+    else choose('g', Number(g ?? f), reveal);
   }
-  let held = null, moved = false;
-  picture.addEventListener('pointerdown', event => {
-    if (event.button === 0 && event.pointerType === 'mouse') held = [event.clientX, event.clientY, picture.scrollLeft, picture.scrollTop];
-    moved = false;
-  });
-  addEventListener('pointermove', event => {
-    if (!held) return;
-    const dx = event.clientX - held[0], dy = event.clientY - held[1];
-    if (!moved && Math.abs(dx) + Math.abs(dy) < 5) return;
-    moved = true;
-    picture.classList.add('held');
-    picture.scrollLeft = held[2] - dx;
-    picture.scrollTop = held[3] - dy;
-  });
-  addEventListener('pointerup', () => { held = null; picture.classList.remove('held'); });
   picture.addEventListener('click', event => {
-    const element = event.target.closest('[data-n], [data-p]');
-    if (element && !moved) chooseElement(element, false);
+    const element = event.target.closest(`${BOXES}, [data-f]`);
+    if (!element || view.moved) return;
+    if (event.target.closest('.sign, .grip')) toggle(Number(element.dataset.g));
+    else chooseElement(element, false);
   });
   picture.addEventListener('dblclick', event => {
-    const element = event.target.closest('[data-p]');
-    if (element && document.getElementById(`partition-${element.dataset.p}`)) openPart(Number(element.dataset.p));
+    const element = event.target.closest('[data-p], [data-g]');
+    if (!element || event.target.closest('.sign, .grip')) return;
+    if (element.dataset.g !== undefined) toggle(Number(element.dataset.g));
+    else if (!forms.nodes) openPart(Number(element.dataset.p));
   });
-  picture.addEventListener('wheel', event => {
-    if (!event.ctrlKey) return;
-    event.preventDefault();
-    setZoom(zoom * Math.exp(-event.deltaY / 300), event.clientX, event.clientY);
-  }, {passive: false});
   picture.addEventListener('keydown', event => {
-    const current = event.target.closest('[data-n], [data-p]');
-    if (event.key === '+' || event.key === '=') setZoom(zoom * 1.25);
-    else if (event.key === '-') setZoom(zoom / 1.25);
-    else if (event.key === '0') setZoom(fitting());
-    else if (current && (event.key === 'Enter' || event.key === ' ')) chooseElement(current, false);
-    else if (current && event.key.startsWith('Arrow')) {
-      const all = [...svg.querySelectorAll(current.dataset.n !== undefined ? '[data-n]' : '[data-p]')];
+    const box = event.target.closest(BOXES);
+    if (!box) return;
+    if (event.key === ' ' && box.dataset.g !== undefined) toggle(Number(box.dataset.g));
+    else if (event.key === 'Enter' || event.key === ' ') chooseElement(box, false);
+    else if (event.key.startsWith('Arrow')) {
+      const all = [...picture.querySelectorAll(form === 'layers' ? BOXES : box.dataset.n !== undefined ? '[data-n]' : '[data-p]')];
       const step = event.key === 'ArrowRight' || event.key === 'ArrowDown' ? 1 : -1;
-      const next = all[all.indexOf(current) + step];
+      const next = all[all.indexOf(box) + step];
       if (next) { focusable(next); next.focus({preventScroll: true}); next.scrollIntoView({block: 'nearest', inline: 'nearest'}); }
     } else return;
     event.preventDefault();
   });
-  $('#closer').addEventListener('click', () => setZoom(zoom * 1.25));
-  $('#farther').addEventListener('click', () => setZoom(zoom / 1.25));
-  $('#fit').addEventListener('click', () => setZoom(fitting()));
-  $('#back').addEventListener('click', () => openAll());
-  for (const button of document.querySelectorAll('[data-form]')) button.addEventListener('click', () => openAll(button.dataset.form));
+  $('#closer').addEventListener('click', () => view.setZoom(view.zoom * 1.25));
+  $('#farther').addEventListener('click', () => view.setZoom(view.zoom / 1.25));
+  $('#fit').addEventListener('click', () => view.setZoom(view.fitting()));
+  $('#fold').addEventListener('click', () => { current().foldAll(current().root); redraw(current().root); });
+  $('#unfold').addEventListener('click', () => { current().unfoldAll(current().root); redraw(current().root); });
+  for (const button of document.querySelectorAll('[data-form]')) button.addEventListener('click', () => show(button.dataset.form));
+  for (const button of document.querySelectorAll('[data-by]')) button.addEventListener('click', () => { by = Number(button.dataset.by); show(); });
 
   // ---- Timeline ----
 
@@ -335,13 +423,18 @@
     if (results.children[at]) { results.children[at].scrollIntoView({block: 'nearest'}); search.setAttribute('aria-activedescendant', `result-${at}`); }
     else search.removeAttribute('aria-activedescendant');
   }
+  // Chooses a node that was searched for. Single nodes of a large plan are only in the layers.
+  function findNode(n) {
+    if (!forms.nodes && form !== 'layers') show('layers');
+    choose('n', n, true);
+  }
   function find() {
     const MOST = 60, wanted = search.value.trim().toLowerCase();
     found = [];
     if (wanted) for (let n = 0; n < names.length && found.length < 4 * MOST; ++n) if (names[n].includes(wanted)) found.push(n);
     found.sort((a, b) => names[a].indexOf(wanted) - names[b].indexOf(wanted) || a - b);
     found.length = Math.min(found.length, MOST);
-    results.replaceChildren(...found.map((n, i) => make('li', {role: 'option', id: `result-${i}`, onclick: () => choose('n', n, true)},
+    results.replaceChildren(...found.map((n, i) => make('li', {role: 'option', id: `result-${i}`, onclick: () => findNode(n)},
       plan.nodes[n][NODE.name], make('span', {class: 'soft'}, text(plan.nodes[n][NODE.op]), ' ', badge(plan.nodes[n][NODE.device])))));
     if (wanted && found.length === 0) results.replaceChildren(make('li', {class: 'soft'}, 'no node has this name or operator'));
     results.hidden = !wanted;
@@ -352,7 +445,7 @@
   search.addEventListener('keydown', event => {
     if (event.key === 'ArrowDown' && at + 1 < found.length) pick(at + 1);
     else if (event.key === 'ArrowUp' && at > 0) pick(at - 1);
-    else if (event.key === 'Enter' && at >= 0) choose('n', found[at], true);
+    else if (event.key === 'Enter' && at >= 0) findNode(found[at]);
     else if (event.key === 'Escape') { search.value = ''; find(); }
     else return;
     event.preventDefault();
@@ -363,7 +456,7 @@
 
   // ---- Beginning ----
 
-  openAll(formAtFirst());
+  show(formAtFirst());
   drawTimeline();
   let width = timeline.clientWidth;
   addEventListener('resize', () => { if (timeline.clientWidth !== width) { width = timeline.clientWidth; drawTimeline(); } });

@@ -26,3 +26,4 @@ function time(ns) {
   const digits = Math.abs(amount) < 9.995 ? 2 : Math.abs(amount) < 99.95 ? 1 : 0;
   return `${amount.toFixed(digits)} ${['µs', 'ms', 's'][unit]}`;
 }
+const plural = (count, word) => `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;

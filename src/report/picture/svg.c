@@ -206,16 +206,3 @@ bool clv__svg_embed(const clv_plan *plan, bool collapse, clv__text *text) {
   clv__arena_finish(&arena);
   return drawn;
 }
-
-void clv__svg_partition(clv__boxes *boxes, uint32_t partition, clv__text *text) {
-  enum { PAGE_RANKS = 40 };
-  clv__box box;
-  if (!clv__box_make(boxes, &boxes->plan->partitions[partition], PAGE_RANKS, &box)) {
-    text->failed = true;
-    return;
-  }
-  clv__text_append(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 22 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">\n",
-                   box.width, box.height - 22, box.width, box.height - 22);
-  clv__svg_content(boxes->plan, &box, 0, 0, text);
-  clv__text_append(text, "</svg>\n");
-}

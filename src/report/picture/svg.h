@@ -14,8 +14,6 @@ void clv__report_svg(const clv_plan *plan, clv__text *text);
  * data-p (number of the partition), chips data-n (number of the node). Without `collapse`, draws all nodes or, if there are too
  * many, returns false and appends nothing. */
 bool clv__svg_embed(const clv_plan *plan, bool collapse, clv__text *text);
-/* Appends the nodes of one partition as an element for a web page. */
-void clv__svg_partition(clv__boxes *boxes, uint32_t partition, clv__text *text);
 /* Append CSS rules for the pictures: their colours, on a light or a dark background, and their fonts. */
 void clv__svg_colors(bool dark, clv__text *text);
 void clv__svg_fonts(clv__text *text);
