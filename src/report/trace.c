@@ -8,7 +8,7 @@
 #include "base/files/file.h"
 #include "execute/schedule.h"
 #include "report/label.h"
-#include "report/page/html_data.h"
+#include "report/page/html_json.h"
 
 enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* number of the first driver row, after the rows of devices and copies */
 

@@ -7,6 +7,7 @@
 
 #include "report/label.h"
 #include "report/page/html_data.h"
+#include "report/page/html_json.h"
 #include "report/page/page.h"
 #include "report/picture/palette.h"
 

@@ -23,6 +23,7 @@
 #include "place/place.h"
 #include "report/label.h"
 #include "report/page/html_groups.h"
+#include "report/page/html_json.h"
 #include "report/picture/palette.h"
 
 enum { MOST_MOVE_WORK = 40000000 }; /* limit in can_price_moves(): the work of about a second */
@@ -41,24 +42,6 @@ typedef struct data {
 } data;
 
 /* ---- Texts ---- */
-
-void clv__html_json_string(clv__text *text, const char *string) {
-  if (string == NULL) string = "";
-  uint32_t c;
-  clv__text_append(text, "\"");
-  for (size_t length; (length = clv__label_decode(string, &c)) > 0; string += length) {
-    if (length == 1 && c == 0xfffd)
-      clv__text_append(text, "\\ufffd");
-    else if (c == '"' || c == '\\')
-      clv__text_append(text, "\\%c", (int)c);
-    else if (c < 0x20 || c == '<' || c == '>' || c == '&' || c == 0x7f || (c >= 0x2028 && c <= 0x202e) ||
-             (c >= 0x2066 && c <= 0x2069))
-      clv__text_append(text, "\\u%04x", (unsigned)c);
-    else
-      clv__text_append_bytes(text, string, length);
-  }
-  clv__text_append(text, "\"");
-}
 
 /* Returns the index of a text in `texts`. Adds a copy of the text if it is new. */
 static uint32_t number_of(data *d, const char *string) {

@@ -5,9 +5,6 @@
 #include "base/text.h"
 #include "plan/plan.h"
 
-/* Appends a quoted string. `<`, `>` and `&` become escapes and invalid UTF-8 becomes U+FFFD, so that no name can end the string
- * or the script element. NULL becomes "". */
-void clv__html_json_string(clv__text *text, const char *string);
 /* Appends the start of a page up to <body>. `style` follows the common style. */
 void clv__html_head(const char *title, const char *style, clv__text *text);
 /* Appends a value with its description, for a <dl class="tiles">. */

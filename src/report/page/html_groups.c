@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "report/label.h"
-#include "report/page/html_data.h"
+#include "report/page/html_json.h"
 #include "report/picture/groups.h"
 
 /* Numbers the nodes by position, and adds an edge per pair of nodes of which one reads the other. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "report/picture/scopes.h"
 
 enum {
   LEAST_NODES = 4, /* smaller scopes are not groups */
@@ -111,14 +110,15 @@ typedef struct repeat {
   uint32_t first, period, total; /* `total` times `period` members from `first` on */
 } repeat;
 
-/* Of all positions at which the blocks could begin, chooses the one where the fewest edges pass between them. */
+/* Of all positions at which the blocks could begin, chooses the one where the fewest edges pass between them. Of several, the
+ * last: the first layer of a model is more often special than the last one. */
 static void turn(const grouping *g, const member *members, uint32_t length, repeat *r) {
   uint32_t begin = r->first;
   uint64_t least = UINT64_MAX;
   for (uint32_t at = begin; at + r->period * r->total <= begin + length && at < begin + r->period; ++at) {
     uint64_t passing = 0;
     for (uint32_t k = 0; k < r->total; ++k) passing += g->passing[members[at + k * r->period].first];
-    if (passing < least) {
+    if (passing <= least) {
       least = passing;
       r->first = at;
     }

@@ -4,7 +4,7 @@
 #ifndef CLEAVE_REPORT_PICTURE_GROUPS_H
 #define CLEAVE_REPORT_PICTURE_GROUPS_H
 
-#include "base/memory.h"
+#include "report/picture/scopes.h"
 
 typedef enum clv__group_kind {
   CLV__GROUP_PART,  /* `number` is that of the partition */
@@ -12,16 +12,6 @@ typedef enum clv__group_kind {
   CLV__GROUP_BLOCK, /* number `number` of `total` repetitions of the same operators */
   CLV__GROUP_RUN    /* neighbours, because there would be too many nodes otherwise */
 } clv__group_kind;
-
-/* Nodes are numbered in a topological order: each follows the nodes that it reads. If there are parts, no path may leave a part
- * and return to it, and nodes of earlier parts should have lower numbers. */
-typedef struct clv__groups_input {
-  uint32_t node_count, edge_count;
-  const char *const *names;     /* by node, such as "/encoder/layer.3/output/MatMul" or "layers.3.output.linear" */
-  const char *const *operators; /* by node */
-  const uint32_t *parts;        /* by node, or NULL */
-  const uint32_t *from, *to;    /* by edge */
-} clv__groups_input;
 
 typedef struct clv__group {
   clv__group_kind kind;

@@ -2,7 +2,17 @@
 #ifndef CLEAVE_REPORT_PICTURE_SCOPES_H
 #define CLEAVE_REPORT_PICTURE_SCOPES_H
 
-#include "report/picture/groups.h"
+#include "base/memory.h"
+
+/* Nodes are numbered in a topological order: each follows the nodes that it reads. If there are parts, no path may leave a part
+ * and return to it, and nodes of earlier parts should have lower numbers. */
+typedef struct clv__groups_input {
+  uint32_t node_count, edge_count;
+  const char *const *names;     /* by node, such as "/encoder/layer.3/output/MatMul" or "layers.3.output.linear" */
+  const char *const *operators; /* by node */
+  const uint32_t *parts;        /* by node, or NULL */
+  const uint32_t *from, *to;    /* by edge */
+} clv__groups_input;
 
 enum { CLV__MOST_SCOPES = 16, CLV__NO_SCOPE = 0 /* deeper scopes of a name are ignored */ };
 
