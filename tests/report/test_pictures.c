@@ -275,6 +275,8 @@ static void test_svg(void **state) {
     assert_well_formed(text.data);
     assert_null(strstr(text.data, "<script"));
     assert_non_null(strstr(text.data, ">lower bound<"));
+    assert_int_equal(count_of(text.data, "@media (prefers-color-scheme: dark)"), 1);
+    assert_int_equal(count_of(text.data, ".paper {"), 2);
     if (kind < 3) assert_int_equal(count_of(text.data, "class=\"part\""), p.plan->partition_count);
     if (kind < 2) assert_int_equal(count_of(text.data, "class=\"node\""), p.graph->node_count);
     if (kind == 3) assert_int_equal(count_of(text.data, " more steps "), 1);

@@ -179,7 +179,9 @@ void clv__report_svg(const clv_plan *plan, clv__text *text) {
         width, p.diagram.height, width, p.diagram.height);
     clv__svg_fonts(text);
     clv__svg_colors(false, text);
-    clv__text_append(text, "</style>\n<rect width=\"100%%\" height=\"100%%\" class=\"paper\"/>\n");
+    clv__text_append(text, "@media (prefers-color-scheme: dark) {\n");
+    clv__svg_colors(true, text);
+    clv__text_append(text, "}\n</style>\n<rect width=\"100%%\" height=\"100%%\" class=\"paper\"/>\n");
     clv__svg_head(&p, width);
     draw_body(&p);
     clv__text_append(text, "</svg>\n");

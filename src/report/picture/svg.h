@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "report/picture/diagram.h"
 
-/* Appends a complete SVG document. Small plans show every node, large plans one box per partition. In very long plans, the middle
- * is replaced by the number of omitted steps. */
+/* Appends a complete SVG document, in light or dark colours as the viewer prefers. Small plans show every node, large plans one
+ * box per partition. In very long plans, the middle is replaced by the number of omitted steps. */
 void clv__report_svg(const clv_plan *plan, clv__text *text);
 
 /* Appends the picture as an element for a web page, without head and colours, which the page provides. Boxes have the attribute
