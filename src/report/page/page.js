@@ -358,25 +358,37 @@
   // ---- Timeline ----
 
   let serial = plan.objective === 0, stretch = 1;
-  function ticks(end) {
-    const rough = end / 8, power = 10 ** Math.floor(Math.log10(rough || 1));
+  function ticks(end, count) {
+    const rough = end / count, power = 10 ** Math.floor(Math.log10(rough || 1));
     const step = [1, 2, 5, 10].map(factor => factor * power).find(candidate => candidate >= rough) || 1;
     const list = [];
     for (let at = 0; at <= end; at += step) list.push(at);
     return list;
   }
+  // Shortens a lane's name to at most `room` pixels. Returns it with its width.
+  function fitLabel(svg, name, room) {
+    const text = draw('text', {class: 'lane-label'}, name.length > 80 ? `${name.slice(0, 79)}…` : name);
+    svg.append(text);
+    for (let count = Math.min(79, name.length); count > 0 && text.getComputedTextLength() > room; --count) text.textContent = `${name.slice(0, count)}…`;
+    return [text.textContent, text.getComputedTextLength()];
+  }
   function drawTimeline() {
-    const LEFT = 128, ROW = 30, TOP = 24, end = Math.max(1, serial ? plan.serial_ns : plan.overlapped_ns);
-    const width = Math.max(300, (timeline.clientWidth - 2) * stretch), scale = (width - LEFT - 14) / end;
+    const ROW = 30, TOP = 24, TICK = 64, end = Math.max(1, serial ? plan.serial_ns : plan.overlapped_ns);
+    const width = Math.max(300, timeline.clientWidth * stretch), labels = new Map();
+    const most = Math.min(timeline.clientWidth * 0.4, 260), probe = draw('svg', {width: 0, height: 0}); // room for names
+    timeline.replaceChildren(probe);
+    for (const {name} of plan.lanes) labels.set(name, fitLabel(probe, name, most));
+    const LEFT = Math.max(60, ...[...labels.values()].map(label => label[1] + 22)), scale = (width - LEFT - 14) / end;
     const height = TOP + plan.lanes.length * ROW + 6, chart = draw('svg', {width, height, role: 'group'});
-    for (const at of ticks(end * 0.999)) {
+    for (const at of ticks(end * 0.999, Math.max(2, Math.min(8 * stretch, (width - LEFT) / 90)))) {
       const x = LEFT + at * scale;
-      chart.append(draw('line', {x1: x, x2: x, y1: TOP - 4, y2: height - 4, class: 'grid'}), draw('text', {x: x + 3, y: 14, class: 'axis'}, time(at)));
+      chart.append(draw('line', {x1: x, x2: x, y1: TOP - 4, y2: height - 4, class: 'grid'}));
+      if (x + TICK < width) chart.append(draw('text', {x: x + 3, y: 14, class: 'axis'}, time(at)));
     }
     const lanes = plan.lanes.map((lane, i) => {
       const group = draw('g', {class: 'timeline-lane', 'data-lane': i});
       group.append(draw('rect', {x: LEFT, y: TOP + i * ROW + 3, width: width - LEFT, height: ROW - 6, class: 'row', 'fill-opacity': 0.6}),
-                   draw('text', {x: 10, y: TOP + i * ROW + 19, class: `lane-label ink d${lane.color}`}, lane.name.length > 16 ? `${lane.name.slice(0, 15)}…` : lane.name));
+                   draw('text', {x: 10, y: TOP + i * ROW + 19, class: `lane-label ink d${lane.color}`}, labels.get(lane.name)[0]));
       group.append(draw('title', {}, lane.name));
       chart.append(group);
       return group;
@@ -459,7 +471,7 @@
   show(formAtFirst());
   drawTimeline();
   let width = timeline.clientWidth;
-  addEventListener('resize', () => { if (timeline.clientWidth !== width) { width = timeline.clientWidth; drawTimeline(); } });
+  new ResizeObserver(() => { if (timeline.clientWidth !== width) { width = timeline.clientWidth; drawTimeline(); } }).observe(timeline);
   const wanted = /^#([npt])(\d+)$/.exec(location.hash), sizes = {n: plan.nodes.length, p: plan.partitions.length, t: plan.transfers.length};
   if (wanted && Number(wanted[2]) < sizes[wanted[1]]) choose(wanted[1], Number(wanted[2]), true);
 })();
