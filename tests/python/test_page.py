@@ -3,11 +3,13 @@
     python tests/python/test_page.py [--keep FOLDER]        skipped if no Chromium is installed; CLEAVE_BROWSER can name one
 
 The page must have no errors and load no other files. Nodes can be clicked and searched for, and are then explained. The
-timeline must have its lanes. Names with HTML in them must be shown as text. Thousands of nodes must not slow the page down.
+timeline must have its lanes, and fit the window. Names with HTML in them must be shown as text. Thousands of nodes fold into groups,
+and must not slow the page down. The SVG of --svg must follow the viewer's preference for dark colours.
 """
 import argparse
 import json
 import os
+import random
 import sys
 import tempfile
 
@@ -22,6 +24,7 @@ DEVICES = ["--devices", "npu,cpu", "--npu-spec", "all"]
 HOSTILE = ["</script><script>document.title='broken'</script>", "<img src=x onerror=\"document.title='broken'\">", "a\"b'c`d&amp;e",
            "]]>--><!--", "${document.title='broken'}", "línea\u2028nueva \u202e ¿?", "\\u003c/script>", "__proto__"]
 SCREENS = [(1280, 800), (420, 900)]
+SLOWEST_OPEN_MS = 4000
 SLOWEST_CLICK_MS = 400  # enough for a busy machine; usually a click takes a tenth of this
 MANY_NODES = 2060
 
@@ -53,6 +56,20 @@ def large_model(count):
     return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 17)])
 
 
+def random_model(count, seed):
+    """Makes a graph without repetition: most nodes read values of their neighbours, some any earlier value."""
+    choose, nodes, values = random.Random(seed), [], ["input"]
+    for number in range(count):
+        operator = choose.choice(["Add", "Mul", "Max", "Sub", "Relu", "Neg", "Sigmoid", "Tanh", "Abs"])
+        inputs = [values[-1 - min(int(choose.expovariate(0.15)), len(values) - 1)] if choose.random() < 0.93 else choose.choice(values)
+                  for _ in range(2 if operator in ("Add", "Mul", "Max", "Sub") else 1)]
+        nodes.append(helper.make_node(operator, inputs, [f"v{number}"], name=f"{operator.lower()}_{number}"))
+        values.append(f"v{number}")
+    read = {value for node in nodes for value in node.input}
+    info = [helper.make_tensor_value_info(value, TensorProto.FLOAT, [4, 64]) for value in ["input"] + [v for v in values[1:] if v not in read]]
+    return helper.make_model(helper.make_graph(nodes, "random", info[:1], info[1:]), ir_version=10, opset_imports=[helper.make_opsetid("", 17)])
+
+
 class Case:
     """A model, its plan as JSON, and its page."""
 
@@ -79,9 +96,17 @@ class Case:
 
 
 def check_view(case):
-    """Checks that on every screen size all lanes are in view at first, and that the page does not overflow."""
+    """Checks that on every screen size the first picture is large enough to read, that all lanes of the partitions are in view, and that
+    the page does not overflow."""
     for width, height in SCREENS:
         page = case.browser.open(case.address, (width, height))
+        form, zoom = page.evaluate("""(() => {
+            const svg = document.querySelector('.picture svg');
+            return [document.querySelector('[data-form][aria-pressed=true]').dataset.form, svg.getBoundingClientRect().width / svg.viewBox.baseVal.width];
+        })()""")
+        case.check(f"{width} pixels: the first picture is readable", zoom >= 0.49, f"{form} {zoom}")
+        if form == "layers":
+            page.click("[data-form=partitions]")
         lanes, inside = page.evaluate("""(() => {
             const view = document.querySelector('.picture').getBoundingClientRect();
             const lanes = [...document.querySelectorAll('.picture .lane')].map(lane => lane.getBoundingClientRect());
@@ -139,6 +164,27 @@ def check_timeline(case):
     case.check("serial schedule: bars follow each other", abs((end - begin) - covered) <= bars + 2, f"{spans['serial']}")
 
 
+def check_timeline_fits(case):
+    """Checks that no text of the timeline is cut off, that texts do not overlap, and that the timeline follows the size of the window."""
+    page = case.page
+    for width in (420, 700, 1280):
+        page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+        chart, room, texts = page.evaluate("""(() => {
+            const box = element => { const {left, right, top} = element.getBoundingClientRect(); return [left, right, Math.round(top), element.textContent]; };
+            const chart = document.querySelector('.timeline svg'), [left, right] = box(chart);
+            return [[left, right], document.querySelector('.timeline').clientWidth, [...chart.querySelectorAll('text')].map(box)];
+        })()""")
+        case.check(f"{width} pixels: the timeline fits its box", abs(chart[1] - chart[0] - room) <= 1, f"{chart} {room}")
+        cut = [text for text in texts if text[0] < chart[0] or text[1] > chart[1]]
+        case.check(f"{width} pixels: no text of the timeline is cut off", not cut, f"{cut}")
+        texts.sort(key=lambda text: (text[2], text[0]))
+        over = [(a, b) for a, b in zip(texts, texts[1:]) if a[2] == b[2] and a[1] > b[0]]
+        case.check(f"{width} pixels: texts of the timeline do not overlap", not over, f"{over}")
+        case.check(f"{width} pixels: names of the lanes are whole", {"npu", "cpu"} <= {text[3] for text in texts}, f"{texts}")
+    page.call("Emulation.clearDeviceMetricsOverride")
+
+
 def check_keyboard(case):
     """Checks the keyboard: focus the picture, go to the next box, and choose it."""
     page = case.page
@@ -191,6 +237,7 @@ def small(tally, browser, folder):
     check_timeline(case)
     check_keyboard(case)
     check_colors(case)
+    check_timeline_fits(case)
     case.check("the comparison has a row of this plan", page.count(".comparison tr.this") == 1)
     case.check("the comparison has a row for each single device", page.evaluate(
         "[...document.querySelectorAll('.comparison td:first-child')].filter(cell => cell.innerText.startsWith('all on ')).length") == 2)
@@ -211,6 +258,15 @@ def hostile(tally, browser, folder):
     for index, node in enumerate(case.plan["nodes"]):
         page.click(f".picture [data-n='{index}']")
         case.same(f"cause of hostile node {index}", page.text(".details .cause strong"), node["cause"])
+    page.click("[data-form=layers]")
+    for by in (0, 1):
+        page.click(f"[data-by='{by}']")
+        page.click("#unfold")
+        case.same(f"nodes in the layers, folding {by}", page.count(".picture [data-n]"), len(HOSTILE))
+        page.click("#fold")
+        if page.count(".picture [data-g]") > 0:
+            page.click(".picture [data-g]")
+            case.check("a group with a hostile name is explained", "unfold" in page.text(".details").lower())
     names = page.evaluate("JSON.parse(document.getElementById('plan').textContent).nodes.map(node => node[0])")
     plain = [(a, b) for a, b in zip(names, HOSTILE) if "\u202e" not in b]
     case.same("names are unchanged", [a for a, _ in plain], [b for _, b in plain])
@@ -220,31 +276,38 @@ def hostile(tally, browser, folder):
 
 
 def large(tally, browser, folder):
-    """Checks the page of a large model: it shows one box per partition, and reacts quickly."""
+    """Checks the page of a large model: its layers fold, its partitions are boxes without nodes, and it reacts quickly."""
     case = Case(tally, browser, folder, "large", large_model(MANY_NODES), "--strategy", "contiguous", "--force", "Add=cpu")
     check_view(case)
     page = case.page
     case.same("nodes", len(case.plan["nodes"]), MANY_NODES)
+    page.click("[data-form=partitions]")
     case.same("no single nodes in the picture", page.count(".picture [data-n]"), 0)
     case.check("boxes in the picture", page.count(".picture [data-p]") > 100)
-    # Measures the time from an action until the page is laid out and painted again.
-    page.evaluate("""window.timed = action => new Promise(done => {
-        const begin = performance.now();
-        action();
-        requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin), 0));
-    })""")
-    search = "(() => { const s = document.getElementById('search'); s.value = '%s'; s.dispatchEvent(new Event('input')); })"
-    for what, action in (("a click on a box", "() => document.querySelector(\".picture [data-p='3']\").dispatchEvent(new MouseEvent('click', {bubbles: true}))"),
-                         ("a search", search % "relu"), ("a narrower search", search % "layers.150/add"),
-                         ("a result", "() => document.querySelector('.results li').click()"),
-                         ("the next node", "() => [...document.querySelectorAll('.details .link')].pop().click()"),
-                         ("the other schedule", "() => document.querySelector('[data-schedule=overlapped]').click()")):
-        elapsed = min(page.evaluate(f"timed({action})") for _ in range(3))
-        case.check(f"{what} takes at most {SLOWEST_CLICK_MS} ms", elapsed <= SLOWEST_CLICK_MS, f"but it takes {elapsed:.0f} ms")
+    check_times(case, (("a click on a box", "() => document.querySelector(\".picture [data-p='3']\").dispatchEvent(new MouseEvent('click', {bubbles: true}))"),
+                       ("a search", SEARCH % "relu"), ("a narrower search", SEARCH % "layers.150/add"),
+                       ("a result", "() => document.querySelector('.results li').click()"),
+                       ("the next node", "() => [...document.querySelectorAll('.details .link')].pop().click()"),
+                       ("the other schedule", "() => document.querySelector('[data-schedule=overlapped]').click()")))
     check_search(case, node_of(case, "layers.204/tanh_5"))
     check_timeline(case)
     check_folding(case)
     case.finish()
+
+
+SEARCH = "(() => { const s = document.getElementById('search'); s.value = '%s'; s.dispatchEvent(new Event('input')); })"
+
+
+def check_times(case, actions):
+    """Measures the time from each action until the page is laid out and painted again. The best of three times counts."""
+    case.page.evaluate("""window.timed = action => new Promise(done => {
+        const begin = performance.now();
+        action();
+        requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin), 0));
+    })""")
+    for what, action in actions:
+        elapsed = min(case.page.evaluate(f"timed({action})") for _ in range(3))
+        case.check(f"{what} takes at most {SLOWEST_CLICK_MS} ms", elapsed <= SLOWEST_CLICK_MS, f"but it takes {elapsed:.0f} ms")
 
 
 def check_folding(case):
@@ -283,6 +346,46 @@ def check_folding(case):
     check_explained(case, case.plan["nodes"][min(shown)], "a click in one partition")
 
 
+def tangled(tally, browser, folder):
+    """Checks the page of a large random graph, which has neither scopes nor repeated blocks."""
+    case = Case(tally, browser, folder, "tangled", random_model(3000, 1), "--strategy", "contiguous", "--pin", "*_1???=cpu")
+    page = case.page
+    opened = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    case.check(f"the page opens within {SLOWEST_OPEN_MS} ms", opened <= SLOWEST_OPEN_MS, f"but it takes {opened:.0f} ms")
+    case.check("at first the picture has the groups of the layers", page.count(".picture [data-g]") >= len(case.plan["partitions"]))
+    click = "document.querySelector('.picture .grip').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    check_times(case, (("folding or unfolding a group", f"() => {click}"), ("folding all", "() => document.querySelector('#fold').click()"),
+                       ("unfolding all", "() => document.querySelector('#unfold').click()"),
+                       ("the other groups", "() => document.querySelector('[data-by=\"0\"]').click()")))
+    page.click("#unfold")
+    drawn = page.count(".picture svg *")
+    case.check("of the unfolded picture, only what is in view is drawn", drawn < 6000, f"{drawn} elements")
+    check_times(case, (("panning", "() => { document.querySelector('.picture').scrollTop += 900; }"),
+                       ("zooming", "() => document.querySelector('#closer').click()"), ("a search", SEARCH % "tanh_2"),
+                       ("a result", "() => document.querySelector('.results li').click()")))
+    for name in ("relu_17", "max_1500", "add_2999"):
+        nodes = [node for node in case.plan["nodes"] if node["name"] == name] or [case.plan["nodes"][int(name.split("_")[1])]]
+        page.evaluate("document.querySelector('#fold').click()")
+        check_search(case, nodes[0])
+        check_explained(case, nodes[0], f"a search for {nodes[0]['name']}")
+        case.same("the node is marked", page.count(f".picture .chosen[data-n='{case.plan['nodes'].index(nodes[0])}']"), 1)
+    check_timeline_fits(case)
+    case.finish()
+
+
+def drawing(tally, browser, folder):
+    """Checks that the SVG of --svg has the viewer's preferred colours."""
+    path = os.path.join(folder, "drawing.svg")
+    oracle.cleave("plan", os.path.join(folder, "branchy.onnx"), "--svg", path, *DEVICES)
+    page, seen = browser.open("file://" + path), []
+    for scheme in ("light", "dark"):
+        page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        seen.append(page.evaluate("['.paper', '.title', '.lane', '.box'].map(name => getComputedStyle(document.querySelector(name)).fill)"))
+        page.screenshot(os.path.join(folder, f"drawing-{scheme}.png"))
+    tally.add("drawing: light and dark differ in all colours", None if all(a != b for a, b in zip(*seen)) else f"{seen}")
+    page.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", metavar="FOLDER", help="keep pages and screenshots in this folder")
@@ -294,7 +397,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cleave-page-") as temporary:
         folder = os.path.abspath(arguments.keep or temporary)
         os.makedirs(folder, exist_ok=True)
-        for run in (small, hostile, large):
+        for run in (small, hostile, large, tangled, drawing):
             try:
                 with browsers.Browser(temporary) as browser:
                     run(tally, browser, folder)

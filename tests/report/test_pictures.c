@@ -313,6 +313,47 @@ static const json_t *cell(const json_t *row, size_t index) {
   return found;
 }
 
+/* The groups for folding have every node that runs once, and if there are several partitions, also one group per partition. */
+static void check_foldings(const json_t *foldings, const clv_plan *plan) {
+  uint32_t running = 0, large = 0;
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    running += plan->partitions[p].node_count;
+    large += plan->partitions[p].node_count > 1;
+  }
+  assert_int_equal(json_array_size(foldings), plan->partition_count > 1 ? 2 : 1);
+  for (size_t f = 0; f < json_array_size(foldings); ++f) {
+    const json_t *order = json_object_get(json_array_get(foldings, f), "order");
+    const json_t *groups = json_object_get(json_array_get(foldings, f), "groups");
+    bool *seen = calloc(plan->graph->node_count + 1, sizeof *seen);
+    assert_non_null(seen);
+    assert_int_equal(json_array_size(order), running);
+    for (uint32_t i = 0; i < running; ++i) {
+      size_t node = (size_t)json_integer_value(cell(order, i));
+      assert_true(node < plan->graph->node_count && !seen[node] && plan->placement.devices[node] != CLV__NO_ID);
+      seen[node] = true;
+    }
+    uint32_t parts = 0;
+    for (size_t g = 0; g < json_array_size(groups); ++g) {
+      const json_t *group = json_array_get(groups, g);
+      assert_int_equal(json_array_size(group), 6);
+      if (json_integer_value(cell(group, 3)) != 0) continue;
+      const clv__partition *partition = &plan->partitions[json_integer_value(cell(group, 4))];
+      json_int_t first = json_integer_value(cell(group, 1)), end = json_integer_value(cell(group, 2));
+      ++parts;
+      assert_int_equal(end - first, partition->node_count);
+      for (json_int_t i = first; i < end; ++i) {
+        bool found = false;
+        for (uint32_t k = 0; k < partition->node_count; ++k) {
+          found = found || partition->nodes[k] == json_integer_value(cell(order, (size_t)i));
+        }
+        assert_true(found);
+      }
+    }
+    assert_int_equal(parts, f == 1 ? large : 0);
+    free(seen);
+  }
+}
+
 /* The page's data equals the plan. Names survive unchanged, whatever characters they contain. */
 static void test_page_data(void **state) {
   (void)state;
@@ -347,6 +388,7 @@ static void test_page_data(void **state) {
       assert_int_equal(json_integer_value(cell(cell(node, 10), other)), delta_ns);
       assert_true(json_is_null(cell(cell(node, 10), 1 - other)));
     }
+    check_foldings(json_object_get(root, "foldings"), p.plan);
     uint64_t end_ns = 0;
     for (uint32_t s = 0; s < p.plan->step_count; ++s) { /* the steps follow each other without a gap */
       const clv__step *step = &p.plan->steps[s];

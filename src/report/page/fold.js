@@ -3,7 +3,7 @@
 // foldable(source) takes
 //   order, groups   as clv__html_groups() writes them: the nodes, and [parent, first, end, kind, name or number, total] of each group
 //   edges           pairs [from, to] of nodes
-//   describe(node)  {op, name, color}
+//   describe(node)  {op, name, color, weights}, where `weights` are the names of the constants that it reads
 // An item is a node or a group: {node, parent} or {group, parent, members, open, name, nodes}. The picture's root is an open group.
 function foldable(source) {
   const PART = 0, SCOPE = 1, BLOCK = 2;
@@ -20,10 +20,16 @@ function foldable(source) {
     pen.font = `${font} ${family}`;
     pens[style] = {pen, known: new Map()};
   }
+  // The sum of the widths of the letters, which is much faster to get than that of the text.
   function widthOf(text, style) {
     const {pen, known} = pens[style];
-    if (!known.has(text)) known.set(text, pen.measureText(text).width);
-    return known.get(text);
+    let sum = 0;
+    for (const letter of text) {
+      let width = known.get(letter);
+      if (width === undefined) known.set(letter, width = pen.measureText(letter).width);
+      sum += width;
+    }
+    return sum;
   }
   // Replaces the middle of a text that is wider than `room` pixels.
   function fit(text, style, room) {
@@ -73,10 +79,29 @@ function foldable(source) {
     return '';
   }
   const within = (name, scope) => scope && name.startsWith(scope) && '/.'.includes(name[scope.length]) ? name.slice(scope.length + 1) : name;
+  // Returns the scope of most weights of a group, such as "model.layers.3", or ''. It tells what a block is whose nodes have no scope.
+  function scopeOfWeights(nodes) {
+    let names = nodes.flatMap(node => source.describe(node).weights.filter(name => /[/.]/.test(name))), scope = '';
+    for (const least = 0.7 * names.length; names.length > 0;) {
+      const longer = new Map();
+      for (const name of names) {
+        const end = name.slice(scope.length + 1).search(/[/.]/);
+        if (end >= 0) longer.set(name.slice(0, scope.length + 1 + end), (longer.get(name.slice(0, scope.length + 1 + end)) || 0) + 1);
+      }
+      const [[next, count]] = [...longer, ['', 0]].sort((a, b) => b[1] - a[1]);
+      if (count < least || count < 2) break;
+      scope = next;
+      names = names.filter(name => name.startsWith(scope));
+    }
+    return scope;
+  }
   for (const group of groups) {
     const {kind, given, total, nodes} = group;
-    group.name = kind === PART ? `partition ${given}` : kind === SCOPE ? within(given, scopeAround(group)) : kind === BLOCK ? `block ${given} of ${total}` :
-      `${lastWord(source.describe(nodes[0]).name)} … ${lastWord(source.describe(nodes[nodes.length - 1]).name)}`;
+    group.scope = kind === SCOPE ? given : kind === PART ? '' : scopeOfWeights(nodes);
+    const scope = kind === SCOPE || !group.scope || group.scope === group.parent.scope ? '' : within(group.scope, group.parent.scope);
+    group.name = kind === PART ? `partition ${given}` : kind === SCOPE ? within(given, scopeAround(group)) :
+      kind === BLOCK ? (scope ? `${scope} (${given} of ${total})` : `block ${given} of ${total}`) :
+      scope || `${lastWord(source.describe(nodes[0]).name)} … ${lastWord(source.describe(nodes[nodes.length - 1]).name)}`;
   }
 
   // Adds a link to every group that the edge is in, or whose border it crosses. `ins` and `outs` number the nodes from which values enter
@@ -108,7 +133,7 @@ function foldable(source) {
     return item.counts;
   }
   const shortOp = op => /^\w+\.\w+\.\w+$/.test(op) ? op.split('.')[1] : op; // "linear" of "aten.linear.default"
-  // Returns the most frequent operators, as many as there is room for.
+  // Returns the number of nodes and the most frequent operators, as many as there is room for.
   function summary(item, room) {
     let line = plural(item.nodes.length, 'node'), separator = ' · ';
     for (const [op, count] of counts(item).operators) {
@@ -215,7 +240,7 @@ function foldable(source) {
       x += wide;
     }
     if (!fine) return group;
-    group.append(sign(left + SIDE, top + 14, true), draw('text', {class: 'name', x: left + SIDE + 16, y: top + 18}, item.label),
+    group.append(draw('rect', {class: 'grip', x: left, y: top, width: 28, height: 26}), sign(left + SIDE, top + 14, true), draw('text', {class: 'name', x: left + SIDE + 16, y: top + 18}, item.label),
                  draw('text', {class: 'small', x: left + SIDE, y: top + 33}, item.detail), draw('title', {}, titleOf(item)));
     return group;
   }
@@ -237,7 +262,7 @@ function foldable(source) {
     const shown = group.members.filter(member => meets(member, inner));
     for (const member of shown) if (member.open) content.append(drawFrame(member));
     for (const [style, crossing] of [['edge', false], ['edge crossing', true]]) {
-      const d = group.wires.filter(wire => wire.crossing === crossing).map(wire => wire.path).join('');
+      const d = group.wires.filter(({crossing: crosses, area}) => crosses === crossing && area.left <= inner.right && area.right >= inner.left && area.top <= inner.bottom && area.bottom >= inner.top).map(wire => wire.path).join('');
       if (d) content.append(draw('path', {class: style, d}));
     }
     for (const member of shown) {
@@ -256,6 +281,7 @@ function foldable(source) {
   return {
     svg, root, groups, summary, counts, leaves,
     partition: number => groups.find(group => group.kind === PART && group.given === number),
+    FINE,
     // Lays out what changed. Returns whether the picture has so many items that only those in view should be drawn.
     layOut() {
       lay(root);
@@ -284,6 +310,7 @@ function foldable(source) {
     reveal(item) { for (let at = item.parent; at; at = at.parent) change(at, true); },
     fold(group) { change(group, false); },
     unfold(group) { change(group, true); },
+    toggle(group) { change(group, !group.open); },
     foldAll(group) { for (const inner of group.members) if (inner.members) { this.foldAll(inner); change(inner, false); } },
     unfoldAll(group) { change(group, true); for (const inner of group.members) if (inner.members) this.unfoldAll(inner); },
     // Unfolds one level after the other while at most `most` items are visible.
@@ -295,4 +322,55 @@ function foldable(source) {
       }
     },
   };
+}
+
+// Shows such pictures in a box with a view of viewOf(), one at a time. Calls drawn() after items were drawn anew.
+function foldsIn(box, view, drawn) {
+  let folding = null, large = false, painted = null; // painted: the area that was drawn last
+  const folds = {
+    show(next, readable) {
+      folding = next;
+      painted = null;
+      large = folding.layOut();
+      view.show(folding.svg, readable);
+    },
+    // Draws what is in view and around it, if it was not drawn yet. The focus stays on its item.
+    paint() {
+      const {zoom} = view, [w, h] = [box.clientWidth / zoom, box.clientHeight / zoom], [x, y] = [box.scrollLeft / zoom, box.scrollTop / zoom];
+      const fine = zoom >= folding.FINE;
+      if (painted && painted.fine === fine && x >= painted.left && y >= painted.top && x + w <= painted.right && y + h <= painted.bottom) return;
+      const focused = box.contains(document.activeElement) && document.activeElement.dataset;
+      painted = large ? {left: x - w / 2, top: y - h / 2, right: x + 1.5 * w, bottom: y + 1.5 * h} : {left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity};
+      folding.paint(painted, zoom);
+      painted.fine = fine;
+      drawn();
+      const again = focused && box.querySelector(focused.n !== undefined ? `[data-n="${focused.n}"]` : `[data-g="${focused.g}"]`);
+      if (again) {
+        again.setAttribute('tabindex', '0');
+        again.focus({preventScroll: true});
+      }
+    },
+    // Draws the picture after groups were folded or unfolded. `group` stays where it is on the screen.
+    redraw(group) {
+      const place = () => { const {left, top} = folding.placeOf(group); return [left * view.zoom, top * view.zoom]; };
+      const before = group !== folding.root && place();
+      large = folding.layOut();
+      painted = null;
+      view.resize();
+      if (before) {
+        const after = place();
+        box.scrollLeft += after[0] - before[0];
+        box.scrollTop += after[1] - before[1];
+      }
+      folds.paint();
+    },
+    // Unfolds the groups around an item, and scrolls to it. The zoom is at least `readable`.
+    reveal(item, readable) {
+      folding.reveal(item);
+      folds.redraw(folding.root);
+      if (view.zoom < readable) view.setZoom(readable);
+      view.reveal(folding.placeOf(item));
+    },
+  };
+  return folds;
 }

@@ -106,7 +106,8 @@ static void append_picture(clv__text *text) {
       "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
       "<div class=\"picture\"></div>\n"
       "<p class=\"soft\">Arrows between the lanes are copies. Dashed arrows are inputs and outputs of the graph. “3 ▸” "
-      "replaces a line from partition 3. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
+      "replaces a line from partition 3. In layers, <kbd>+</kbd> or a double click unfolds a group, <kbd>−</kbd> folds it, and "
+      "coloured lines lead to another device. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
       "<kbd>Enter</kbd>; <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; <kbd>/</kbd> searches.</p>\n"
       "</section>\n");
 }

@@ -4,7 +4,7 @@
 // enter the group, 'out' for those at which they leave it. A link {from, to, fromOffset, toOffset} leads from one item to a later
 // one; the offsets are those of its ends from the items' centres. Wires that enter or leave the group begin `above` pixels above the
 // content and end `below` pixels below it. It sets x (the centre) and y (the top) of every item, and sets
-// `path` of every link, as SVG path data. It returns the size of the drawing.
+// `path` (SVG path data) and `area` (its bounds) of every link. It returns the size of the drawing.
 const arrange = (() => {
   const GAP = 14, ROW_GAP = 18, POINT_WIDTH = 2, POINT_WEIGHT = 16, BRANCH_WEIGHT = 0.001, SWEEPS = 6, PLACE_SWEEPS = 8;
   const TALL = 1500, RATIO = 1.5, COLUMN_GAP = 36, TURN = 8;
@@ -32,8 +32,8 @@ const arrange = (() => {
     // below the lines of values that are read in several ranks, and these lines are straight.
     const join = (from, to, shift) => {
       const weight = from >= items.length ? (to >= items.length ? 1 : BRANCH_WEIGHT) : 1;
-      vertices[from].down.push([to, -shift, weight]);
-      vertices[to].up.push([from, shift, weight]);
+      vertices[from].down.push({other: to, shift: -shift, weight});
+      vertices[to].up.push({other: from, shift, weight});
     };
     const shared = new Map(); // points by source
     for (const link of links) {
@@ -59,8 +59,10 @@ const arrange = (() => {
       for (let k = 1; k < rows.length; ++k) {
         const row = rows[down ? k : rows.length - 1 - k];
         for (const v of row) {
-          const near = down ? vertices[v].up : vertices[v].down;
-          vertices[v].key = near.length > 0 ? near.reduce((sum, [other]) => sum + vertices[other].place, 0) / near.length : vertices[v].place;
+          const vertex = vertices[v], near = down ? vertex.up : vertex.down;
+          let sum = 0;
+          for (let i = 0; i < near.length; ++i) sum += vertices[near[i].other].place;
+          vertex.key = near.length > 0 ? sum / near.length : vertex.place;
         }
         row.sort((a, b) => vertices[a].key - vertices[b].key || vertices[a].place - vertices[b].place || a - b);
         row.forEach((v, i) => { vertices[v].place = (i + 0.5) / row.length; });
@@ -69,26 +71,28 @@ const arrange = (() => {
   }
 
   // Puts the vertices of a rank as close as possible to the wanted places without overlaps, by pooling adjacent violators.
+  const sums = [], weights = [], ends = []; // of the pools
   function settle(vertices, row) {
-    const pools = [];
-    let shift = 0;
+    let count = 0, shift = 0;
     const step = i => (vertices[row[i - 1]].width + vertices[row[i]].width) / 2 + GAP;
-    row.forEach((v, i) => {
+    for (let i = 0; i < row.length; ++i) {
       if (i > 0) shift += step(i);
-      const {wanted, weight} = vertices[v];
-      pools.push([(wanted - shift) * weight, weight, i + 1]);
-      for (let last = pools.length - 1; last > 0 && pools[last - 1][0] * pools[last][1] >= pools[last][0] * pools[last - 1][1]; --last) {
-        const [sum, total, end] = pools.pop();
-        pools[last - 1] = [pools[last - 1][0] + sum, pools[last - 1][1] + total, end];
+      const {wanted, weight} = vertices[row[i]];
+      sums[count] = (wanted - shift) * weight;
+      weights[count] = weight;
+      ends[count++] = i + 1;
+      for (; count > 1 && sums[count - 2] * weights[count - 1] >= sums[count - 1] * weights[count - 2]; --count) {
+        sums[count - 2] += sums[count - 1];
+        weights[count - 2] += weights[count - 1];
+        ends[count - 2] = i + 1;
       }
-    });
+    }
     shift = 0;
-    let pool = 0;
-    row.forEach((v, i) => {
+    for (let i = 0, pool = 0; i < row.length; ++i) {
       if (i > 0) shift += step(i);
-      while (i >= pools[pool][2]) ++pool;
-      vertices[v].x = pools[pool][0] / pools[pool][1] + shift;
-    });
+      while (i >= ends[pool]) ++pool;
+      vertices[row[i]].x = sums[pool] / weights[pool] + shift;
+    }
   }
 
   function place(vertices, rows) {
@@ -103,9 +107,9 @@ const arrange = (() => {
         for (const v of row) {
           const vertex = vertices[v], near = down ? vertex.up : vertex.down;
           let sum = 0, weights = 0;
-          for (const [other, shift, weight] of near) {
-            sum += (vertices[other].x + shift) * weight;
-            weights += weight;
+          for (let i = 0; i < near.length; ++i) {
+            sum += (vertices[near[i].other].x + near[i].shift) * near[i].weight;
+            weights += near[i].weight;
           }
           vertex.wanted = weights > 0 ? sum / weights : vertex.x;
         }
@@ -169,7 +173,9 @@ const arrange = (() => {
     const start = at > 0 ? link.points[at - 1] : link.from;
     let {x, rank} = vertices[start];
     if (at === 0) x += link.fromOffset;
-    let data = `M${n(x)},${n(at > 0 ? foot(rank) : items[link.from].y + items[link.from].height)}`;
+    const begin = at > 0 ? foot(rank) : items[link.from].y + items[link.from].height;
+    link.area = {left: x, right: x, top: begin, bottom: items[link.to].y};
+    let data = `M${n(x)},${n(begin)}`;
     for (const next of [...link.points.slice(at), link.to]) {
       const vertex = vertices[next], there = vertex.x + (next === link.to ? link.toOffset : 0), from = foot(rank), to = stacked[vertex.rank].top;
       drawn.add(next);
@@ -185,7 +191,10 @@ const arrange = (() => {
       }
       x = there;
       rank = vertex.rank;
+      link.area.left = Math.min(link.area.left, x);
+      link.area.right = Math.max(link.area.right, x);
     }
+    if (stacked[vertices[start].rank].column !== stacked[rank].column) link.area = {...link.area, top: -TURN, bottom: bottom + TURN};
     return `${data}V${n(items[link.to].y)}`;
   }
 

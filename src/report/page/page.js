@@ -168,7 +168,7 @@
     chosen = [kind, id];
     details.replaceChildren(...explain[kind](id).filter(Boolean));
     details.parentElement.scrollTop = 0;
-    if (reveal && form === 'layers') revealItem(kind, id);
+    if (reveal && form === 'layers' && itemOf(kind, id)) folds.reveal(itemOf(kind, id), READABLE);
     const target = mark();
     if (reveal && target && form !== 'layers') {
       if (view.zoom < READABLE) view.setZoom(READABLE);
@@ -182,16 +182,16 @@
 
   const READABLE = 0.5, FEW_PARTITIONS = 24, UNFOLDED = 40;
   const forms = {nodes: $('#form-nodes'), partitions: $('#form-partitions')};
-  let form = 'partitions', by = plan.foldings.length - 1;
-  const view = viewOf(picture, () => { if (form === 'layers') paint(); });
+  let form = 'partitions', by = plan.partitions.length > FEW_PARTITIONS ? 0 : plan.foldings.length - 1;
+  const view = viewOf(picture, () => { if (form === 'layers') folds.paint(); });
   const copyOf = template => template.content.firstElementChild.cloneNode(true);
 
-  // Shows nodes at first, unless they would be too small to read when all lanes are visible, and partitions would be larger. If there
-  // are too many nodes for that, shows layers, unless there are so many partitions that they are more interesting.
+  // Shows nodes at first, unless they would be too small to read when all lanes are visible; then partitions. Shows layers if partitions
+  // would be too small, too, or if there are too many nodes and so few partitions that they say little.
   function formAtFirst() {
-    if (!forms.nodes) return plan.partitions.length <= FEW_PARTITIONS ? 'layers' : 'partitions';
-    const [nodes, partitions] = [forms.nodes, forms.partitions].map(template => template.content.firstElementChild.viewBox.baseVal.width);
-    return picture.clientWidth - 2 < READABLE * nodes && partitions < nodes ? 'partitions' : 'nodes';
+    const readable = template => picture.clientWidth - 2 >= READABLE * template.content.firstElementChild.viewBox.baseVal.width;
+    if (forms.nodes && readable(forms.nodes)) return 'nodes';
+    return readable(forms.partitions) && (forms.nodes || plan.partitions.length > FEW_PARTITIONS) ? 'partitions' : 'layers';
   }
   function tools() {
     for (const button of document.querySelectorAll('[data-form]')) {
@@ -207,9 +207,7 @@
   function show(next) {
     form = next || form;
     if (form === 'layers') {
-      painted = null;
-      large = current().layOut();
-      view.show(current().svg);
+      folds.show(current(), READABLE);
     } else {
       view.show(copyOf(forms[form]));
       focusables();
@@ -221,7 +219,7 @@
   // ---- Layers ----
 
   const foldings = [];
-  let painted = null, large = false; // the area that was drawn last, with its zoom
+  const folds = foldsIn(picture, view, () => { focusables(); mark(); });
   function current() {
     if (!foldings[by]) {
       const edges = [];
@@ -233,43 +231,14 @@
     }
     return foldings[by];
   }
-  const described = plan.nodes.map(node => ({op: text(node[NODE.op]), name: node[NODE.name], color: node[NODE.device] < 0 ? 6 : plan.devices[node[NODE.device]].color}));
-  // Draws what is in view and around it, if it was not drawn yet.
-  function paint(anew) {
-    const zoom = view.zoom, [w, h] = [picture.clientWidth / zoom, picture.clientHeight / zoom], [x, y] = [picture.scrollLeft / zoom, picture.scrollTop / zoom];
-    const area = large ? {left: x - w, top: y - h, right: x + 2 * w, bottom: y + 2 * h} : {left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity};
-    if (!anew && painted && painted.fine === zoom >= 0.3 && x >= painted.left && y >= painted.top && x + w <= painted.right && y + h <= painted.bottom) return;
-    const focused = picture.contains(document.activeElement) && document.activeElement.dataset;
-    current().paint(area, zoom);
-    painted = {...area, fine: zoom >= 0.3};
-    focusables();
-    mark();
-    const again = focused && picture.querySelector(focused.n !== undefined ? `[data-n="${focused.n}"]` : `[data-g="${focused.g}"]`);
-    if (again) {
-      focusable(again);
-      again.focus({preventScroll: true});
-    }
-  }
-  // Draws the picture after groups were folded or unfolded. The group stays where it is on the screen.
-  function redraw(group) {
-    const folding = current(), place = () => { const {left, top} = folding.placeOf(group); return [left * view.zoom, top * view.zoom]; };
-    const before = group !== folding.root && place();
-    large = folding.layOut();
-    painted = null;
-    view.resize();
-    if (before) {
-      const after = place();
-      picture.scrollLeft += after[0] - before[0];
-      picture.scrollTop += after[1] - before[1];
-    }
-    paint(true);
-    if (chosen && chosen[0] === 'g') details.replaceChildren(...explainGroup(chosen[1]).filter(Boolean));
-  }
-  function toggle(g) {
-    const folding = current(), group = folding.groups[g];
-    if (group.open) folding.fold(group);
-    else folding.unfold(group);
-    redraw(group);
+  const described = plan.nodes.map(node => ({op: text(node[NODE.op]), name: node[NODE.name], color: node[NODE.device] < 0 ? 6 : plan.devices[node[NODE.device]].color,
+    weights: node[NODE.inputs].flatMap(value => weightsOf(value, 4))}));
+  // The names of the weights from which a constant was made when planning.
+  function weightsOf(value, depth) {
+    if (value < 0 || plan.values[value][VALUE.kind] !== 2) return [];
+    const producer = plan.values[value][VALUE.producer];
+    if (producer < 0) return [plan.values[value][VALUE.name]];
+    return depth > 0 ? plan.nodes[producer][NODE.inputs].flatMap(input => weightsOf(input, depth - 1)) : [];
   }
   // The item of a node, a partition or a group; null for a node that does not run, and for a partition of several nodes without group.
   function itemOf(kind, id) {
@@ -277,13 +246,13 @@
     if (kind === 'g') return folding.groups[id];
     return (kind === 'p' ? folding.partition(id) || (nodes.length === 1 && folding.leaves.get(nodes[0])) : kind === 'n' && folding.leaves.get(id)) || null;
   }
-  function revealItem(kind, id) {
-    const folding = current(), item = itemOf(kind, id);
-    if (!item) return;
-    folding.reveal(item);
-    redraw(folding.root);
-    if (view.zoom < READABLE) view.setZoom(READABLE);
-    view.reveal(folding.placeOf(item));
+  function redraw(group) {
+    folds.redraw(group);
+    if (chosen && chosen[0] === 'g') details.replaceChildren(...explainGroup(chosen[1]).filter(Boolean));
+  }
+  function toggle(g) {
+    current().toggle(current().groups[g]);
+    redraw(current().groups[g]);
   }
   function openPart(p) {
     if (forms.nodes) {
@@ -349,7 +318,7 @@
   });
   $('#closer').addEventListener('click', () => view.setZoom(view.zoom * 1.25));
   $('#farther').addEventListener('click', () => view.setZoom(view.zoom / 1.25));
-  $('#fit').addEventListener('click', () => view.setZoom(view.fitting()));
+  $('#fit').addEventListener('click', () => view.fit());
   $('#fold').addEventListener('click', () => { current().foldAll(current().root); redraw(current().root); });
   $('#unfold').addEventListener('click', () => { current().unfoldAll(current().root); redraw(current().root); });
   for (const button of document.querySelectorAll('[data-form]')) button.addEventListener('click', () => show(button.dataset.form));
@@ -439,6 +408,7 @@
   function findNode(n) {
     if (!forms.nodes && form !== 'layers') show('layers');
     choose('n', n, true);
+    if (matchMedia('(max-width: 980px)').matches) $('section').scrollIntoView(); // above the panel
   }
   function find() {
     const MOST = 60, wanted = search.value.trim().toLowerCase();

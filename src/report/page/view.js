@@ -2,34 +2,41 @@
 //
 // viewOf(box, drawn) calls drawn() after the part in view or the zoom changed.
 function viewOf(box, drawn = () => {}) {
-  let svg = null, zoom = 1, held = null, moved = false;
-  const size = () => svg.viewBox.baseVal;
+  let svg = null, zoom = 1, held = null, moved = false, fitted = true, width = 0; // fitted: until the user zooms or the picture grows
+  const size = () => svg.viewBox.baseVal, wide = () => Math.min(1.15, Math.max(0.02, view.fitting()));
   const view = {
     get zoom() { return zoom; },
     get moved() { return moved; }, // whether the mouse was dragged since it was pressed
     fitting: () => (box.clientWidth - 2) / size().width,
+    fit() {
+      view.setZoom(view.fitting());
+      fitted = true;
+    },
     // Keeps the point (x, y) of the window where it is; without it, the middle of the box.
     setZoom(next, x, y) {
       const before = zoom, rect = box.getBoundingClientRect();
-      zoom = Math.min(4, Math.max(0.05, next));
+      zoom = Math.min(4, Math.max(0.02, next));
       view.resize();
       const at = x === undefined ? [box.clientWidth / 2, box.clientHeight / 2] : [x - rect.left, y - rect.top];
       box.scrollLeft = (box.scrollLeft + at[0]) * zoom / before - at[0];
       box.scrollTop = (box.scrollTop + at[1]) * zoom / before - at[1];
       drawn();
     },
-    // Adapts the box to the size of the picture.
+    // Adapts the box to the size of the picture. The zoom stays, so a window of another width does not change it any more.
     resize() {
+      fitted = false;
       svg.setAttribute('width', size().width * zoom);
       svg.setAttribute('height', size().height * zoom);
     },
-    // Shows a picture from its top, as wide as the box if possible.
-    show(picture) {
+    // Shows a picture from the middle of its top, as wide as the box unless the zoom would be below `least`.
+    show(picture, least = 0) {
       if (svg !== picture) box.replaceChildren(picture);
       svg = picture;
-      zoom = Math.min(1.15, Math.max(0.05, view.fitting()));
+      zoom = Math.max(wide(), least);
       view.resize();
-      box.scrollLeft = box.scrollTop = 0;
+      fitted = zoom > least;
+      box.scrollLeft = (size().width * zoom - box.clientWidth) / 2;
+      box.scrollTop = 0;
       drawn();
     },
     // Scrolls a rectangle of the picture into view, if it is not, and to the middle if it is far away.
@@ -67,9 +74,18 @@ function viewOf(box, drawn = () => {}) {
   box.addEventListener('keydown', event => {
     if (event.key === '+' || event.key === '=') view.setZoom(zoom * 1.25);
     else if (event.key === '-') view.setZoom(zoom / 1.25);
-    else if (event.key === '0') view.setZoom(view.fitting());
+    else if (event.key === '0') view.fit();
     else return;
     event.preventDefault();
   });
+  new ResizeObserver(() => {
+    if (!svg) return;
+    const other = box.clientWidth !== width;
+    width = box.clientWidth;
+    if (fitted && other) {
+      view.setZoom(wide());
+      fitted = true;
+    } else drawn();
+  }).observe(box);
   return view;
 }

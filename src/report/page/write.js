@@ -26,4 +26,5 @@ function time(ns) {
   const digits = Math.abs(amount) < 9.995 ? 2 : Math.abs(amount) < 99.95 ? 1 : 0;
   return `${amount.toFixed(digits)} ${['µs', 'ms', 's'][unit]}`;
 }
-const plural = (count, word) => `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;
+const grouped = count => String(count).replace(/\B(?=(\d{3})+$)/g, ','); // toLocaleString() takes 60 ms at its first call
+const plural = (count, word) => `${grouped(count)} ${word}${count === 1 ? '' : 's'}`;
