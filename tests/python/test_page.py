@@ -324,6 +324,12 @@ def check_folding(case):
     case.check("unfolding a group shows its content", unfolded > folded and page.count(".picture .frame") == 1, f"{folded} {unfolded}")
     page.click(".picture .head .sign")
     case.same("groups after it was folded again", page.count(".picture [data-g]"), folded)
+    page.evaluate("document.querySelector('.picture [data-g]').focus()")
+    page.press(" ", 32)
+    case.same("groups unfolded by the space key", page.count(".picture .frame"), 1)
+    case.check("the focus stays on the group", page.evaluate("document.activeElement.matches('.picture .head')"))
+    page.press(" ", 32)
+    case.same("groups after the space key was pressed again", page.count(".picture [data-g]"), folded)
     page.click(".picture [data-g]")
     case.check("a group is explained", "unfold" in page.text(".details").lower())
     case.same("the group is marked", page.count(".picture .chosen"), 1)
@@ -342,8 +348,9 @@ def check_folding(case):
     nodes = set(case.plan["partitions"][0]["nodes"])
     shown = page.evaluate("[...document.querySelectorAll('.picture [data-n]')].map(element => Number(element.dataset.n))")
     case.check("nodes of one partition", nodes and nodes <= {case.plan["nodes"][n]["name"] for n in shown}, f"{nodes} {shown}")
-    page.click(f".picture [data-n='{min(shown)}']")
-    check_explained(case, case.plan["nodes"][min(shown)], "a click in one partition")
+    first = min(shown, default=0)
+    page.click(f".picture [data-n='{first}']")
+    check_explained(case, case.plan["nodes"][first], "a click in one partition")
 
 
 def tangled(tally, browser, folder):

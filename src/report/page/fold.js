@@ -245,7 +245,7 @@ function foldable(source) {
     return group;
   }
   function drawFrame(item) {
-    const {left, top, width, height} = item, group = draw('g', {class: 'group open', 'data-g': item.group});
+    const {left, top, width, height} = item, group = draw('g', {class: 'open', 'data-f': item.group});
     group.append(draw('rect', {class: `frame${item.depth % 2 ? ' odd' : ''}`, x: left, y: top, width, height, rx: 9}));
     return group;
   }
