@@ -166,10 +166,17 @@ def check_timeline(case):
 
 def check_timeline_fits(case):
     """Checks that no text of the timeline is cut off, that texts do not overlap, and that the timeline follows the size of the window."""
-    page = case.page
+    page, first = case.page, case.page.evaluate("innerWidth")
+
+    def resized(width):  # waits until the page was drawn with this width
+        page.evaluate(f"""new Promise(done => {{
+            const look = () => innerWidth === {width} ? requestAnimationFrame(() => setTimeout(done, 50)) : setTimeout(look, 10);
+            look();
+        }})""")
+
     for width in (420, 700, 1280):
         page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+        resized(width)
         chart, room, texts = page.evaluate("""(() => {
             const box = element => { const {left, right, top} = element.getBoundingClientRect(); return [left, right, Math.round(top), element.textContent]; };
             const chart = document.querySelector('.timeline svg'), [left, right] = box(chart);
@@ -183,6 +190,7 @@ def check_timeline_fits(case):
         case.check(f"{width} pixels: texts of the timeline do not overlap", not over, f"{over}")
         case.check(f"{width} pixels: names of the lanes are whole", {"npu", "cpu"} <= {text[3] for text in texts}, f"{texts}")
     page.call("Emulation.clearDeviceMetricsOverride")
+    resized(first)
 
 
 def check_keyboard(case):
@@ -380,6 +388,21 @@ def tangled(tally, browser, folder):
     case.finish()
 
 
+def empty(tally, browser, folder):
+    """Checks the page of a model whose only node is computed when planning: the layers are empty."""
+    tensors = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [2])]
+    graph = helper.make_graph([helper.make_node("Neg", ["weight"], ["out"], name="node")], "empty", [], tensors,
+                              [helper.make_tensor("weight", TensorProto.FLOAT, [2], [1, 2])])
+    case = Case(tally, browser, folder, "empty", helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 17)]))
+    case.page.click("[data-form=layers]")
+    for button in ("#unfold", "#fold", "#fit", "#closer"):
+        case.page.click(button)
+    case.same("boxes in the layers", case.page.count(".picture [data-g], .picture [data-n]"), 0)
+    check_search(case, case.plan["nodes"][0])
+    check_explained(case, case.plan["nodes"][0], "a search")
+    case.finish()
+
+
 def drawing(tally, browser, folder):
     """Checks that the SVG of --svg has the viewer's preferred colours."""
     path = os.path.join(folder, "drawing.svg")
@@ -404,7 +427,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cleave-page-") as temporary:
         folder = os.path.abspath(arguments.keep or temporary)
         os.makedirs(folder, exist_ok=True)
-        for run in (small, hostile, large, tangled, drawing):
+        for run in (small, hostile, large, tangled, empty, drawing):
             try:
                 with browsers.Browser(temporary) as browser:
                     run(tally, browser, folder)

@@ -161,7 +161,7 @@ const arrange = (() => {
       const column = stacked[vertex.rank].column;
       vertex.x += lefts[column] - columns[column].least;
     }
-    return [lefts, left - COLUMN_GAP];
+    return [lefts, Math.max(0, left - COLUMN_GAP)];
   }
 
   const n = number => Math.round(number * 10) / 10;

@@ -342,7 +342,7 @@
     return [text.textContent, text.getComputedTextLength()];
   }
   function drawTimeline() {
-    const ROW = 30, TOP = 24, TICK = 64, end = Math.max(1, serial ? plan.serial_ns : plan.overlapped_ns);
+    const ROW = 30, TOP = 24, LETTER = 6.5, end = Math.max(1, serial ? plan.serial_ns : plan.overlapped_ns);
     const width = Math.max(300, timeline.clientWidth * stretch), labels = new Map();
     const most = Math.min(timeline.clientWidth * 0.4, 260), probe = draw('svg', {width: 0, height: 0}); // room for names
     timeline.replaceChildren(probe);
@@ -352,7 +352,7 @@
     for (const at of ticks(end * 0.999, Math.max(2, Math.min(8 * stretch, (width - LEFT) / 90)))) {
       const x = LEFT + at * scale;
       chart.append(draw('line', {x1: x, x2: x, y1: TOP - 4, y2: height - 4, class: 'grid'}));
-      if (x + TICK < width) chart.append(draw('text', {x: x + 3, y: 14, class: 'axis'}, time(at)));
+      if (x + 6 + LETTER * time(at).length < width) chart.append(draw('text', {x: x + 3, y: 14, class: 'axis'}, time(at)));
     }
     const lanes = plan.lanes.map((lane, i) => {
       const group = draw('g', {class: 'timeline-lane', 'data-lane': i});
