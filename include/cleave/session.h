@@ -12,13 +12,13 @@ typedef struct clv_session clv_session;
 typedef struct clv_run clv_run;           /* a run in progress */
 typedef struct clv_compiled clv_compiled; /* compiled.h */
 
-#define CLV_MAX_IN_FLIGHT 4
+#define CLV_MAX_IN_FLIGHT 16
 
 typedef struct clv_session_options {
   uint32_t struct_size;
   bool deterministic;         /* exclude algorithms that change rounding */
   bool tune;                  /* choose algorithms by measuring, or reuse earlier measurements; ignored if deterministic */
-  uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 4; 0: 1 */
+  uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 16; 0: 1 */
   uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first, and devices that
                                  can resize reuse its instances. Sets with captures are kept even beyond this limit. 0: 16 */
   double device_time_limit_s; /* a device that takes longer is stopped, or abandoned, and removed from the session; 0: no limit */
@@ -39,6 +39,9 @@ typedef struct clv_session_options {
  *
  * A device that does not answer within device_time_limit_s is abandoned by all sessions of this set of devices. Once any session
  * of the set has such a limit, all of them copy their callers' memory and never expose it to a device.
+ *
+ * If a device's memory does not suffice for the plan with `in_flight` requests at a time, the call fails with CLV_TOO_LARGE, and
+ * the error says how many requests fit.
  *
  * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, each prefixed with the partition and the device;
  * CLV_NOT_SUPPORTED if the model has no weights (IR JSON). */

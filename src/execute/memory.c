@@ -302,9 +302,10 @@ static clv_status find_late(clv__prepared *prepared, const bool **late, clv_erro
 }
 
 /* Returns the largest arena of the space with which the device stays within the memory that the plan states, or, if the plan
- * knows only typical sizes, within its limit. */
-static uint64_t allowed_bytes(const clv_plan *plan, uint32_t space) {
-  uint64_t allowed = UINT64_MAX;
+ * knows only typical sizes, within its limit. Several requests in flight share this memory. */
+static uint64_t allowed_bytes(const clv__request *request, uint32_t space) {
+  const clv_plan *plan = clv__request_plan(request);
+  uint64_t allowed = request->session->options.in_flight > 1 ? clv__request_value_room(request, space) : UINT64_MAX;
   for (uint32_t d = 0; d < plan->devices->count && space != CLV__SPACE_HOST; ++d) {
     const clv__memory_need *need = &plan->needs[d];
     uint64_t limit = plan->devices->items[d].info.memory_limit_bytes, others = need->total_bytes - need->value_bytes;
@@ -321,7 +322,7 @@ static clv_status arrange_spaces(clv__prepared *prepared, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   for (uint32_t space = 0; space < plan->devices->space_count; ++space) {
     CLV__TRY(arrange_space(prepared, space, error));
-    if (prepared->is_tight || prepared->space_bytes[space] <= allowed_bytes(plan, space)) continue;
+    if (prepared->is_tight || prepared->space_bytes[space] <= allowed_bytes(prepared->request, space)) continue;
     prepared->is_tight = true;
     return arrange_spaces(prepared, error);
   }

@@ -40,7 +40,8 @@ static void init_locks(clv_session *session) {
 
 static clv_status prepare_first(clv__request *request, const void *cookie, clv_error *error) {
   (void)cookie;
-  return clv__request_prepare(request, NULL, error);
+  CLV__TRY(clv__request_prepare(request, NULL, error));
+  return clv__request_check_share(request, error);
 }
 
 static clv_status prepare_types(clv__request *request, const void *cookie, clv_error *error) {

@@ -327,6 +327,13 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
 /* The device that allocates memory in the space, among those that the plan may use; CLV__NO_ID for host memory. */
 uint32_t clv__space_owner(const clv_plan *plan, uint32_t space);
 
+/* in_flight.c: the bytes of a space that the values of one request may take if every request in flight is to fit; UINT64_MAX: any
+ * number. */
+uint64_t clv__request_value_room(const clv__request *request, uint32_t space);
+/* in_flight.c: fails if the memory of a device does not suffice for as many requests like this one, which is prepared, as may be
+ * in flight. */
+clv_status clv__request_check_share(const clv__request *request, clv_error *error);
+
 /* arrange.c: sets the offsets of `slots`, and `total` to the size of the arena. With a schedule, two slots may share bytes if the
  * schedule completes all uses of one before the other begins. Without a schedule, and for streamed slots, it suffices that their
  * ranges of steps do not overlap. */

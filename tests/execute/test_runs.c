@@ -308,9 +308,9 @@ static void wrong_calls(void **state) {
   begin(&s, 5, in_flight(1));
   clv_session *session;
   assert_int_equal(
-      clv_session_create(s.plan, &(clv_session_options){sizeof(clv_session_options), .in_flight = 5}, &session, &error),
+      clv_session_create(s.plan, &(clv_session_options){sizeof(clv_session_options), .in_flight = 17}, &session, &error),
       CLV_INVALID_ARGUMENT);
-  assert_string_equal(error.message, "5 requests in flight; the maximum is 4");
+  assert_string_equal(error.message, "17 requests in flight; the maximum is 16");
   const clv_session_options f16 = {sizeof(clv_session_options), .precision = CLV_F16};
   assert_int_equal(clv_session_create(s.plan, &f16, &session, &error), CLV_INVALID_ARGUMENT);
   assert_string_equal(error.message, "precision f16: expected f32 or bf16");

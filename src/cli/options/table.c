@@ -8,7 +8,7 @@
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
 #define DEVICED (CLI_IN_ALL & ~CLI_IN(cache))
 
-_Static_assert(CLV_MAX_IN_FLIGHT == 4, "the choices of --in-flight");
+_Static_assert(CLV_MAX_IN_FLIGHT == 16, "the choices of --in-flight");
 
 const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_DEVICES] =
@@ -115,7 +115,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                        "make one plan for all sizes, so that --dim, --shape and --input apply to the runs only. For devices that "
                        "need fixed shapes, sizes are padded to multiples of N, or of a smaller number if that would cost much "
                        "time; 1: compile for each size instead of padding"},
-    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4", "1",
+    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16", "1",
                           "number of requests that run at the same time, each with its own memory for values between partitions"},
     [OPTION_DEVICE_TIME_LIMIT] = {"device-time-limit", 0, CLI_REAL, false, RUNS, 0, "SECONDS", "0, no limit",
                                   "stop using a device if a run waits longer than this for it"},
