@@ -88,3 +88,40 @@ void clv__table_write(const clv__table *table, uint32_t indent, bool bold, clv__
     }
   }
 }
+
+static void append_csv(const char *cell, clv__text *text) {
+  if (strpbrk(cell, ",\"\r\n") == NULL) {
+    clv__text_append(text, "%s", cell);
+    return;
+  }
+  clv__text_append(text, "\"");
+  for (; *cell != '\0'; ++cell) clv__text_append(text, "%s%c", *cell == '"' ? "\"" : "", *cell);
+  clv__text_append(text, "\"");
+}
+
+void clv__table_write_csv(const clv__table *table, clv__text *text) {
+  const char *cell = table->cells.data;
+  if (table->cells.failed) text->failed = true;
+  for (size_t i = 0; i < table->cell_count && !text->failed; ++i, cell += strlen(cell) + 1) {
+    append_csv(cell, text);
+    clv__text_append(text, (i + 1) % table->columns == 0 ? "\n" : ",");
+  }
+}
+
+static void append_rule(const clv__table *table, clv__text *text) {
+  clv__text_append(text, "|");
+  for (uint32_t c = 0; c < table->columns; ++c) clv__text_append(text, table->alignments[c] == 'r' ? " ---: |" : " --- |");
+  clv__text_append(text, "\n");
+}
+
+void clv__table_write_markdown(const clv__table *table, clv__text *text) {
+  const char *cell = table->cells.data;
+  if (table->cells.failed) text->failed = true;
+  for (size_t i = 0; i < table->cell_count && !text->failed; ++i, cell += strlen(cell) + 1) {
+    clv__text_append(text, i % table->columns == 0 ? "| " : " ");
+    for (const char *at = cell; *at != '\0'; ++at) clv__text_append(text, "%s%c", *at == '|' ? "\\" : "", *at);
+    clv__text_append(text, " |");
+    if ((i + 1) % table->columns == 0) clv__text_append(text, "\n");
+    if (i + 1 == table->columns) append_rule(table, text);
+  }
+}

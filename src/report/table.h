@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-enum { CLV__TABLE_MAX_COLUMNS = 16 };
+enum { CLV__TABLE_MAX_COLUMNS = 40 };
 
 typedef struct clv__table {
   clv__text cells;        /* the texts of all cells, each followed by a zero byte */
@@ -22,5 +22,9 @@ void clv__table_cell(clv__table *table, const char *format, ...) CLV_PRINTF(2, 3
 /* Appends the table to `text`. Each line starts with `indent` spaces and has no trailing spaces. If memory ran out, sets
  * text->failed. `bold`: writes the escape sequences that make the header bold on a terminal. */
 void clv__table_write(const clv__table *table, uint32_t indent, bool bold, clv__text *text);
+/* The same cells for spreadsheets: one line per row, cells separated by commas and quoted where necessary (RFC 4180). */
+void clv__table_write_csv(const clv__table *table, clv__text *text);
+/* The same cells as a table of GitHub's Markdown. The first row is its header. */
+void clv__table_write_markdown(const clv__table *table, clv__text *text);
 
 #endif
