@@ -57,6 +57,17 @@ static void print_line(const char *begin, const char *prefix, const char *line, 
   clv__text_finish(&clean);
 }
 
+/* Whether the note was printed before, as by another configuration of a bench. Remembers the latest ones. */
+static bool is_repeated(const char *line) {
+  static char kept[8][256];
+  static uint32_t count;
+  for (uint32_t i = 0; i < 8; ++i) {
+    if (count > i && strncmp(kept[i], line, sizeof kept[i] - 1) == 0) return true;
+  }
+  snprintf(kept[count++ % 8], sizeof kept[0], "%.*s", (int)sizeof kept[0] - 1, line);
+  return false;
+}
+
 void cli_note(cli_invocation *cli, const char *format, ...) {
   if (cli->quiet) return;
   char line[2048];
@@ -64,6 +75,7 @@ void cli_note(cli_invocation *cli, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
+  if (is_repeated(line)) return;
   cli_progress_end(cli);
   print_line("", "", line, "");
 }

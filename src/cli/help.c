@@ -126,18 +126,6 @@ void cli_help_option(const cli_option *option) {
   print_wrapped(text, used);
 }
 
-/* Prints an option's help. Texts for this command in cli_option_words_table replace those of the option table. */
-static void help_option_of(uint32_t command, cli_option_id id) {
-  cli_option option = cli_option_table[id];
-  for (uint32_t i = 0; i < cli_option_words_count; ++i) {
-    const cli_option_words *words = &cli_option_words_table[i];
-    if (words->command != command || words->id != id) continue;
-    option.help = words->help;
-    if (words->fallback != NULL) option.fallback = words->fallback;
-  }
-  cli_help_option(&option);
-}
-
 void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   uint32_t index = 0;
   while (cli_commands[index] != command) ++index;
@@ -147,7 +135,9 @@ void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   cli_help_text(command->description);
   printf("\n%sOptions%s\n", bold, reset);
   for (uint32_t i = 0; i < OPTION_COUNT; ++i) {
-    if ((cli_option_table[i].commands >> index & 1) != 0) help_option_of(index, (cli_option_id)i);
+    if ((cli_option_table[i].commands >> index & 1) == 0) continue;
+    const cli_option option = cli_option_for(index, (cli_option_id)i);
+    cli_help_option(&option);
   }
   if ((cli_option_table[OPTION_STRATEGY].commands >> index & 1) != 0) {
     printf("\n%sStrategies%s\n", bold, reset);

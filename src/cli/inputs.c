@@ -211,13 +211,14 @@ static clv_status complete(const clv_graph *graph, const clv__value *input, clv_
 clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
                             clv_size **sizes, uint32_t *count, clv_error *error) {
   const cli_given *shapes = &cli->options->given[OPTION_SHAPE], *dims = &cli->options->given[OPTION_DIM];
-  size_t most = (size_t)shapes->count + dims->count + 2 * (size_t)graph->input_count;
+  size_t most = (size_t)shapes->count + dims->count + 3 * (size_t)graph->input_count;
   *count = 0;
   *sizes = clv__arena_allocate_zero(&cli->arena, most, sizeof **sizes);
   if (*sizes == NULL) return clv__error_memory(error, most * sizeof **sizes);
   for (uint32_t i = 0; i < dims->count; ++i) CLV__TRY(dim_option(cli, dims->values[i], &(*sizes)[(*count)++], error));
   for (uint32_t i = 0; i < shapes->count; ++i)
     CLV__TRY(shape_option(cli, graph, shapes->values[i], &(*sizes)[(*count)++], error));
+  CLV__TRY(cli_batch_sizes(cli, graph, *sizes, count, error));
   for (uint32_t i = 0; i < inputs->count; ++i) {
     if (!inputs->is_given[i]) continue;
     clv_size *size = &(*sizes)[(*count)++];

@@ -67,7 +67,7 @@ static clv_status open_devices(cli_invocation *cli, const char *fallback, const 
   uint32_t virtual_count = 0;
   for (uint32_t d = 0; d < (*devices)->count; ++d) virtual_count += strcmp((*devices)->items[d].backend->name, "vnpu") == 0;
   note_left_out(cli, *devices, options.list);
-  if (options.npu_spec_count <= virtual_count) return CLV_OK;
+  if (options.npu_spec_count <= virtual_count || cli->has_other_devices) return CLV_OK;
   clv_devices_close(*devices);
   *devices = NULL;
   return cli_usage(cli, error, "option '--npu-spec' is given %u time%s, but the devices are %s, with %u virtual NPU%s",
@@ -281,6 +281,7 @@ static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run,
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));
     return cli_inputs_check_sizes(cli, job, error);
   }
+  CLV__TRY(refuse_decided(cli, OPTION_BATCH, error));
   CLV__TRY(refuse_decided(cli, OPTION_SHAPE, error));
   return refuse_decided(cli, OPTION_DIM, error);
 }

@@ -68,6 +68,9 @@ clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inpu
  * become 1. */
 clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
                             clv_size **sizes, uint32_t *count, clv_error *error);
+/* batch.c: appends the sizes of --batch: one for each input whose first dimension is a symbol. Fails if there is none, unless the
+ * model is made for this batch. */
+clv_status cli_batch_sizes(cli_invocation *cli, const clv_graph *graph, clv_size *sizes, uint32_t *count, clv_error *error);
 /* Checks the job's sizes against the model's declarations. Needed only if no plan is made for these sizes, because planning does
  * the same check. */
 clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error);

@@ -31,7 +31,7 @@ LINKED = [*DOCUMENTS, *(os.path.join(folder, "README.md") for folder in ("exampl
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(oracle.COMMAND)), "tests", "plugins", "template", "cleave_template.so")
 # Replacements in command lines that would otherwise need minutes or gigabytes: (regular expression, text).
 SMALLER = [(r"--rmat (?:14|20)\b", "--rmat 8"), (r"\bcheck-backend (?!.*--section)(.*?)(?=  |$)", r"check-backend \1 --section life "),
-           (r"--section operators", "--section operators --every 100"), (r"^((?:build/)?cleave +(?:gnn +)?profile) ", r"\1 --runs 1 ")]
+           (r"--section operators", "--section operators --every 100"), (r"--duration \d+s", "--duration 50ms"), (r"^((?:build/)?cleave +(?:gnn +)?profile) ", r"\1 --runs 1 ")]
 Example = collections.namedtuple("Example", "source line shown")  # shown: the output in the document, as lines, or [] if there is none
 
 

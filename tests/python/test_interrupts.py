@@ -108,6 +108,14 @@ def test_bench(folder):
     check(result.get("interrupted") is True and 0 < result["runs"] < 100000000, f"bench does not say that it was interrupted: {out[:300]}")
     status, out, err = interrupt_bench(folder, "--in-flight", "2")
     check(status == 130 and "median" in out and "interrupted after" in out, f"bench in flight: status {status}: {out} {err}")
+    for several in (["--threads", "1,2"], ["--compare-with", "npu,cpu"]):  # in the first configuration, or the first burst
+        status, out, err = interrupt_bench(folder, "--json", *several)
+        result = json.loads(out) if out else {}
+        check(status == 130, f"bench {several}: status {status}: {err}")
+        check(result.get("interrupted") is True and len(result["rows"]) >= 1, f"bench {several} does not say that it was interrupted: {out[:300]}")
+        check(all(row["runs"] == len(row["samples_ms"]) > 0 for row in result["rows"]), f"bench {several}: {out[:300]}")
+    status, out, err = interrupt_bench(folder, "--threads", "1,2")
+    check(status == 130 and "median ms" in out and "interrupted: 1 of 2 configurations" in out, f"bench of two: status {status}: {out} {err}")
 
 
 def operators(profile):

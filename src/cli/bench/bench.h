@@ -1,42 +1,101 @@
-/* The measurements (cmd_bench.c, flow.c, operators.c) and the output (print.c, captures.c) of `cleave bench`. */
+/* `cleave bench`.
+ *
+ *   setting   what varies between configurations: the model, the devices, the numbers of threads and of requests, the batch
+ *   bench     a configuration that is ready to run, and its measurements
+ *   row       its results, which outlive it
+ *
+ * cmd_bench.c reads the options and measures one configuration after the other; compare.c those that take turns. */
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 
 #include "base/stop.h"
+#include "cli/bench/statistics.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "execute/session.h"
 #include "report/efficiency.h"
 
+typedef struct bench_report bench_report; /* columns.h */
+
+typedef struct bench_setting {
+  const char *model;
+  const char *devices, *threads, *batch, *in_flight; /* values of options; NULL: not given */
+  bool is_peer;                                      /* a device of --compare-with */
+} bench_setting;
+
+/* How long to measure; both may be given. */
+typedef struct bench_extent {
+  uint32_t runs;        /* 0: no limit */
+  uint64_t duration_ns; /* 0: no limit */
+} bench_extent;
+
 typedef struct bench {
   cli_invocation *cli;
+  bench_setting setting;
+  const char *label; /* for progress lines */
   cli_job job;
   clv_session *session;
   clv_tensor *outputs;
   clv_tensor *rooms; /* [in_flight * output_count]: output tensors with memory; NULL unless several requests are in flight */
   uint32_t output_count;
-  uint32_t runs, warmup, step_runs; /* `runs`: after an interruption, those that were made */
-  const clv__stop *stop;            /* set when the user interrupts */
+  bench_extent extent;
+  uint32_t warmup, step_runs;
   uint32_t in_flight;
+  const clv__stop *stop; /* set when the user interrupts */
   double load_ms, compile_ms, first_run_ms;
-  double *latencies_ms; /* sorted after the runs */
-  double total_ms;      /* from the start of the first run to the end of the last */
-  double *steps_ms;     /* median times, indexed by step of the session's plan */
+  bench_samples samples; /* the times of the measured runs, in their order */
+  double total_ms;       /* of the bursts: from the start of the first run to the end of the last */
+  double *sorted_ms;     /* the samples, sorted: bench_conclude() */
+  double *steps_ms;      /* median times, indexed by step of the session's plan */
   uint64_t peak_rss_bytes;
   clv__efficiency efficiency; /* with --operators */
 } bench;
 
+/* The number of measured runs. */
+static inline size_t bench_runs(const bench *b) {
+  return b->samples.count;
+}
+
+/* ---- prepare.c ---- */
+
+/* Loads, plans and compiles, and executes the first run and the warm-up. Sets cli->options meanwhile. */
+clv_status bench_prepare(cli_invocation *cli, const bench_setting *setting, const char *label, bench *b, clv_error *error);
+void bench_finish(bench *b);
+/* Executes one run. If several requests may be in flight, the outputs are in b->rooms. Otherwise they are in b->outputs and in
+ * the session's memory, as for a program that reads them immediately. */
+clv_status bench_run_once(bench *b, double *time_ms, clv_error *error);
+
+/* ---- measure.c, flow.c ---- */
+
+/* Executes runs until one of the limits of `extent` is reached or the user interrupts, and adds their times to the samples. */
+clv_status bench_burst(bench *b, const bench_extent *extent, clv_error *error);
+/* The same, with in_flight requests at a time. */
+clv_status bench_burst_in_flight(bench *b, const bench_extent *extent, clv_error *error);
+/* Whether another run is to start, `done` runs and some time after the start of a burst. */
+bool bench_goes_on(const bench *b, const bench_extent *extent, uint32_t done, uint64_t start_ns);
 /* Allocates b->rooms. A run in a separate session determines the output types. */
 clv_status bench_make_rooms(bench *b, clv_error *error);
-/* Executes the runs, in_flight at a time. Fills latencies_ms (unsorted) and total_ms; `done` counts the runs. */
-clv_status bench_measure_flow(bench *b, uint32_t *done, clv_error *error);
-/* Executes one run (cmd_bench.c). If several requests may be in flight, the outputs are in b->rooms. Otherwise they are in the
- * session's memory, as for a program that reads them immediately. */
-clv_status bench_run_once(bench *b, double *time_ms, clv_error *error);
-/* operators.c: measures the time of each operator, for --operators. `plain_ms` is the time of a run without operator timing. */
+/* Sorts the samples. Fails if there are none. */
+clv_status bench_conclude(bench *b, clv_error *error);
+
+/* ---- details.c, operators.c: measurements of a single configuration ---- */
+
+/* The times of steps and operators, and the trace, each in runs of their own. An interrupted bench leaves them out. */
+clv_status bench_measure_details(bench *b, clv_error *error);
 bool bench_wants_operators(const bench *b);
 clv_status bench_measure_operators(bench *b, clv_error *error);
+/* `plain_ms` is the time of a run without operator timing. */
 json_t *bench_operators_json(const bench *b, double plain_ms);
+
+/* ---- compare.c ---- */
+
+/* Measures the settings by turns: the first one, and those that it is compared with. Adds a row for each. An error ends the
+ * command; configurations that fail get a row that says why. */
+clv_status bench_compare(cli_invocation *cli, const bench_setting *settings, const char *const *labels, uint32_t count,
+                         bench_report *report, clv_error *error);
+
+/* ---- print.c, details_json.c, captures.c ---- */
+
 /* Report how a partition was issued (eager, captured or replayed) in the last run without step timing. If this is unknown, the
  * JSON is null and the text is empty. */
 json_t *bench_issue_json(const bench *b, uint32_t partition);
@@ -44,7 +103,11 @@ void bench_issue_text(const bench *b, uint32_t partition, clv__text *text);
 /* Report the counters of captures per device. The text has one line for each device that captured or tried to. */
 json_t *bench_captures_json(const bench *b);
 void bench_write_captures(const bench *b, clv__text *text);
-clv_status bench_print_json(const bench *b, clv_error *error);
-clv_status bench_print_text(const bench *b, clv_error *error);
+/* Adds the members that only the document of a single configuration has. */
+void bench_details_json(const bench *b, json_t *root);
+clv_status bench_print_text(const bench *b, const bench_report *report, clv_error *error);
+static inline double bench_predicted_ms(const clv_plan *plan, const clv__step *step) {
+  return (double)(step->is_transfer ? plan->price.copy_ns[step->index] : plan->price.partition_ns[step->index]) / 1e6;
+}
 
 #endif

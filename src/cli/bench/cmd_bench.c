@@ -1,167 +1,196 @@
-/* `cleave bench`: measures a model's latency, as a whole and step by step. */
+/* `cleave bench`: measures the time of models: of one configuration in detail, or of several side by side. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/trim.h"
 #include "cli/bench/bench.h"
+#include "cli/bench/columns.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
-#include "report/trace.h"
 
-enum { STEP_RUNS_LEAST = 3, STEP_RUNS_MOST = 20, TRACED_RUNS = 3 };
+enum { MOST_ROWS = 4096 };
 
-static int compare_reals(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+/* ---- Which configurations ---- */
+
+/* The values of an option that takes several: one NULL if it is not given. */
+typedef struct axis {
+  const char **values;
+  uint32_t count;
+} axis;
+
+typedef struct sweep {
+  cli_invocation *cli;
+  axis models, devices, threads, batches, in_flight, peers;
+  uint32_t count; /* of configurations */
+} sweep;
+
+static clv_status read_axis(cli_invocation *cli, cli_option_id id, bool is_split, axis *a, clv_error *error) {
+  static const char *none[] = {NULL};
+  const cli_given *given = &cli->options->given[id];
+  *a = given->count == 0 ? (axis){none, 1} : (axis){given->values, given->count};
+  if (given->count > 0 && is_split) a->values = cli_split(cli, given->values[given->count - 1], &a->count);
+  return a->values == NULL ? clv__error_memory(error, sizeof *a->values) : CLV_OK;
 }
 
-static double median(const double *sorted, uint32_t count) {
-  return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
-
-clv_status bench_run_once(bench *b, double *time_ms, clv_error *error) {
-  clv_tensor *outputs = b->rooms != NULL ? b->rooms : b->outputs;
-  if (b->rooms == NULL) memset(outputs, 0, b->output_count * sizeof *outputs);
-  uint64_t start = clv__clock_ns();
-  CLV__TRY(clv_session_run(b->session, b->job.inputs.tensors, b->job.inputs.count, outputs, b->output_count, error));
-  *time_ms = cli_ms(start, clv__clock_ns());
-  return CLV_OK;
-}
-
-static clv_status prepare(bench *b, clv_error *error) {
-  cli_invocation *cli = b->cli;
-  b->runs = (uint32_t)cli_number(cli, OPTION_RUNS, 50);
-  b->warmup = (uint32_t)cli_number(cli, OPTION_WARMUP, 5);
-  b->step_runs = b->runs < STEP_RUNS_LEAST ? STEP_RUNS_LEAST : b->runs > STEP_RUNS_MOST ? STEP_RUNS_MOST : b->runs;
-  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &b->job, error));
-  CLV__TRY(cli_job_plan(cli, &b->job, true, error));
-  clv_session_options options;
-  cli_job_session_options(cli, &b->job, &options);
-  b->in_flight = options.in_flight;
-  cli_progress(cli, "compiling %s", b->job.path);
-  uint64_t start = clv__clock_ns();
-  CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
-  cli_job_note_compiled(cli, &b->job, b->session);
-  (void)clv__memory_trim();
-  b->compile_ms = cli_ms(start, clv__clock_ns());
-  b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
-  CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));
-  b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
-  b->outputs = clv__arena_allocate_zero(&cli->arena, b->output_count, sizeof *b->outputs);
-  b->latencies_ms = clv__arena_allocate_zero(&cli->arena, b->runs, sizeof *b->latencies_ms);
-  if (b->outputs == NULL || b->latencies_ms == NULL) return clv__error_memory(error, b->runs * sizeof(double));
-  return b->in_flight > 1 ? bench_make_rooms(b, error) : CLV_OK;
-}
-
-static clv_status measure_runs(bench *b, clv_error *error) {
-  double ignored;
-  cli_progress(b->cli, "%s: first run", b->job.path);
-  CLV__TRY(bench_run_once(b, &b->first_run_ms, error));
-  for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
-  b->stop = cli_interrupt_keep();
-  uint64_t start = clv__clock_ns();
-  uint32_t done = 0;
-  while (b->in_flight == 1 && done < b->runs && !clv__is_stopped(b->stop)) {
-    CLV__TRY(bench_run_once(b, &b->latencies_ms[done++], error));
-    cli_progress(b->cli, "%s: run %u of %u", b->job.path, done, b->runs);
+static clv_status read_sweep(cli_invocation *cli, sweep *s, clv_error *error) {
+  *s = (sweep){.cli = cli, .models = {cli->options->operands, cli->options->operand_count}};
+  CLV__TRY(read_axis(cli, OPTION_DEVICES, false, &s->devices, error));
+  CLV__TRY(read_axis(cli, OPTION_THREADS, true, &s->threads, error));
+  CLV__TRY(read_axis(cli, OPTION_BATCH, true, &s->batches, error));
+  CLV__TRY(read_axis(cli, OPTION_IN_FLIGHT, true, &s->in_flight, error));
+  CLV__TRY(read_axis(cli, OPTION_COMPARE_WITH, true, &s->peers, error));
+  if (!cli_is_given(cli, OPTION_COMPARE_WITH)) s->peers.count = 0;
+  for (uint32_t i = 0; i < s->in_flight.count; ++i) {
+    const char *text = s->in_flight.values[i];
+    if (text != NULL && strtoull(text, NULL, 10) > CLV_MAX_IN_FLIGHT)
+      return cli_usage(cli, error, "option '--in-flight': '%s' is not a whole number from 1 to %d", text, CLV_MAX_IN_FLIGHT);
   }
-  b->total_ms = cli_ms(start, clv__clock_ns());
-  if (b->in_flight > 1) CLV__TRY(bench_measure_flow(b, &done, error));
-  b->runs = done;
-  if (done == 0) return clv__error_set(error, CLV_CANCELLED, "interrupted before the first run");
-  qsort(b->latencies_ms, b->runs, sizeof *b->latencies_ms, compare_reals);
-  b->peak_rss_bytes = cli_peak_rss_bytes();
+  const uint64_t count = (uint64_t)s->models.count * s->devices.count * s->threads.count * s->batches.count * s->in_flight.count;
+  if (count * (1 + s->peers.count) > MOST_ROWS)
+    return cli_usage(cli, error, "these options ask for %llu configurations; at most %d are possible",
+                     (unsigned long long)(count * (1 + s->peers.count)), MOST_ROWS);
+  s->count = (uint32_t)count;
   return CLV_OK;
 }
 
-static clv_status time_steps(bench *b, clv_error *error) {
-  uint32_t steps = clv__session_plan(b->session)->step_count, before = clv__session_incident_count(b->session);
-  double *samples = clv__arena_allocate_zero(&b->cli->arena, (size_t)steps * b->step_runs, sizeof *samples), ignored;
-  b->steps_ms = clv__arena_allocate_zero(&b->cli->arena, steps, sizeof *b->steps_ms);
-  if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
-  clv__session_time_steps(b->session, true);
-  for (uint32_t run = 0; run < b->step_runs && !clv__is_stopped(b->stop); ++run) {
-    CLV__TRY(bench_run_once(b, &ignored, error));
-    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the steps differ */
-    for (uint32_t s = 0; s < steps; ++s) {
-      samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
+/* The in-flight requests vary fastest, the models slowest. */
+static bench_setting setting_of(const sweep *s, uint32_t index) {
+  bench_setting setting = {0};
+  setting.in_flight = s->in_flight.values[index % s->in_flight.count];
+  index /= s->in_flight.count;
+  setting.batch = s->batches.values[index % s->batches.count];
+  index /= s->batches.count;
+  setting.threads = s->threads.values[index % s->threads.count];
+  index /= s->threads.count;
+  setting.devices = s->devices.values[index % s->devices.count];
+  setting.model = s->models.values[index / s->devices.count];
+  return setting;
+}
+
+static const char *label_of(const sweep *s, uint32_t number, const bench_setting *setting) {
+  char text[256];
+  const uint32_t all = s->count * (1 + s->peers.count);
+  size_t used = 0;
+  const char *name = strrchr(setting->model, '/');
+  if (all > 1) used = (size_t)snprintf(text, sizeof text, "[%u/%u] ", number + 1, all);
+  used += (size_t)snprintf(text + used, sizeof text - used, "%.60s", name != NULL ? name + 1 : setting->model);
+  if (setting->devices != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", %.60s", setting->devices);
+  if (setting->threads != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", %.12s threads", setting->threads);
+  if (setting->batch != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", batch %.12s", setting->batch);
+  if (setting->in_flight != NULL)
+    used += (size_t)snprintf(text + used, sizeof text - used, ", %.12s in flight", setting->in_flight);
+  const char *label = clv__arena_string(&s->cli->arena, text, used);
+  return label != NULL ? label : setting->model;
+}
+
+/* ---- Several configurations ---- */
+
+/* Measures one configuration of the sweep, and those that it is compared with. */
+static clv_status measure_group(const sweep *s, uint32_t index, bench_report *report, clv_error *error) {
+  const uint32_t count = 1 + s->peers.count;
+  bench_setting *settings = clv__arena_allocate_zero(&s->cli->arena, count, sizeof *settings);
+  const char **labels = clv__arena_allocate_zero(&s->cli->arena, count, sizeof *labels);
+  if (settings == NULL || labels == NULL) return clv__error_memory(error, count * sizeof *settings);
+  for (uint32_t i = 0; i < count; ++i) {
+    settings[i] = setting_of(s, index);
+    if (i > 0) {
+      settings[i].devices = s->peers.values[i - 1];
+      settings[i].is_peer = true;
     }
+    labels[i] = label_of(s, index * count + i, &settings[i]);
   }
-  clv__session_time_steps(b->session, false);
-  if (clv__is_stopped(b->stop)) {
-    b->steps_ms = NULL;
-    return CLV_OK;
-  }
-  for (uint32_t s = 0; s < steps; ++s) {
-    double *of_step = samples + (size_t)s * b->step_runs;
-    qsort(of_step, b->step_runs, sizeof *of_step, compare_reals);
-    b->steps_ms[s] = median(of_step, b->step_runs);
-  }
+  return bench_compare(s->cli, settings, labels, count, report, error);
+}
+
+static clv_status refuse(cli_invocation *cli, cli_option_id option, clv_error *error) {
+  if (!cli_is_given(cli, option)) return CLV_OK;
+  return cli_usage(cli, error, "option '--%s' is for a single configuration, without --csv, --markdown and --compare-with",
+                   cli_option_table[option].name);
+}
+
+static clv_status execute_several(sweep *s, bench_report *report, clv_error *error) {
+  cli_invocation *cli = s->cli;
+  bool any = false;
+  CLV__TRY(refuse(cli, OPTION_OPERATORS, error));
+  CLV__TRY(refuse(cli, OPTION_TRACE, error));
+  for (uint32_t i = 0; i < s->count && !cli_is_interrupted(); ++i) CLV__TRY(measure_group(s, i, report, error));
+  report->interrupted = cli_is_interrupted();
+  report->base = s->devices.count == 1 ? (s->devices.values[0] != NULL ? s->devices.values[0] : "cpu") : NULL;
+  for (uint32_t r = 0; r < report->row_count; ++r) any = any || report->rows[r].is_measured;
+  CLV__TRY(bench_report_print(report, error));
+  if (!any || report->differs) cli->exit_status = CLI_EXIT_FAILED;
   return CLV_OK;
 }
 
-/* Measures steps in runs of their own, because waiting after each step makes a run slower. If a device is removed meanwhile, the
- * plan changes, and all steps are measured again. */
-static clv_status measure_steps(bench *b, clv_error *error) {
-  uint32_t before;
-  do {
-    before = clv__session_incident_count(b->session);
-    CLV__TRY(time_steps(b, error));
-  } while (clv__session_incident_count(b->session) != before);
-  return CLV_OK;
+/* ---- One configuration ---- */
+
+static clv_status print_json(const bench *b, bench_report *report, clv_error *error) {
+  json_t *root = json_object();
+  bench_row_json(report, 0, root);
+  bench_details_json(b, root);
+  return cli_json_print(b->cli, root, error);
 }
 
-/* Traces further runs, so that tracing does not affect the measured ones. */
-static clv_status trace_runs(bench *b, clv_error *error) {
-  const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
-  if (path == NULL) return CLV_OK;
-  double ignored;
-  size_t count;
-  clv__session_trace(b->session, true);
-  for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
-  clv__session_trace(b->session, false);
-  const clv__trace_event *events = clv__session_trace_events(b->session, &count);
-  return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
-}
-
-/* The measurements beside those of the runs. An interrupted bench leaves them out. */
-static clv_status measure_more(bench *b, clv_error *error) {
-  CLV__TRY(trace_runs(b, error));
-  if (!clv__is_stopped(b->stop)) CLV__TRY(measure_steps(b, error));
-  return clv__is_stopped(b->stop) ? CLV_OK : bench_measure_operators(b, error);
+static clv_status execute_one(sweep *s, bench_report *report, clv_error *error) {
+  cli_invocation *cli = s->cli;
+  const bench_setting setting = setting_of(s, 0);
+  bench b;
+  clv_status status = bench_prepare(cli, &setting, label_of(s, 0, &setting), &b, error);
+  if (status == CLV_OK) status = bench_burst(&b, &b.extent, error);
+  if (status == CLV_OK) status = bench_conclude(&b, error);
+  if (status == CLV_OK) status = bench_measure_details(&b, error);
+  const bench_result result = {.setting = &setting, .measured = &b};
+  if (status == CLV_OK) status = bench_report_add(report, &result, error);
+  if (status == CLV_OK) status = cli->json ? print_json(&b, report, error) : bench_print_text(&b, report, error);
+  bench_finish(&b);
+  return status;
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
-  bench b = {.cli = cli};
-  clv_status status = prepare(&b, error);
-  if (status == CLV_OK) status = measure_runs(&b, error);
-  if (status == CLV_OK && !clv__is_stopped(b.stop)) status = measure_more(&b, error);
-  if (status == CLV_OK) status = cli->json ? bench_print_json(&b, error) : bench_print_text(&b, error);
+  sweep s;
+  bench_report report;
+  const int formats = cli->json + cli_is_given(cli, OPTION_CSV) + cli_is_given(cli, OPTION_MARKDOWN);
+  if (formats > 1) return cli_usage(cli, error, "give one of --json, --csv and --markdown");
+  CLV__TRY(read_sweep(cli, &s, error));
+  cli->has_other_devices = s.devices.count > 1 || s.peers.count > 0;
+  const bool is_one = s.count == 1 && s.peers.count == 0 && (formats == 0 || cli->json);
+  const bench_shown shown = {.model = s.models.count > 1,
+                             .threads = cli_is_given(cli, OPTION_THREADS),
+                             .batch = cli_is_given(cli, OPTION_BATCH),
+                             .in_flight = cli_is_given(cli, OPTION_IN_FLIGHT),
+                             .comparison = s.peers.count > 0};
+  CLV__TRY(bench_report_init(&report, cli, &shown, s.count * (1 + s.peers.count), error));
+  clv_status status = is_one ? execute_one(&s, &report, error) : execute_several(&s, &report, error);
   if (cli_is_interrupted()) cli->exit_status = cli_interrupt_status();
   cli_interrupt_keep_end();
-  clv__efficiency_finish(&b.efficiency);
-  clv_session_destroy(b.session);
-  cli_job_finish(cli, &b.job);
   return status;
 }
 
 const cli_command cli_command_bench = {
     .name = "bench",
-    .operands = "MODEL|PLAN|DIR",
+    .operands = "MODEL|PLAN|DIR...",
     .min_operands = 1,
-    .max_operands = 1,
-    .summary = "measure the time of a model, in total and per step",
+    .max_operands = 1024,
+    .summary = "measure the time of models, in total and per step",
     .description =
         "Loads, plans and compiles the model, runs it once (the first run), warms up, and then measures --runs runs on the same\n"
-        "inputs. The load time is everything before the first run. The times of partitions and transfers are measured in\n"
-        "separate runs, because waiting after each step takes time. With --operators, further runs measure each operator on\n"
-        "devices that report operator times, and the peak compute and memory speed of this machine. Operators that take long\n"
-        "and are far from their roofline are the ones worth optimising.",
+        "inputs, or runs for a --duration. The load time is everything before the first run. The times of partitions and\n"
+        "transfers are measured in separate runs, because waiting after each step takes time. With --operators, further runs\n"
+        "measure each operator on devices that report operator times, and the peak compute and memory speed of this machine.\n"
+        "Operators that take long and are far from their roofline are the ones worth optimising.\n"
+        "Several models, several --devices, and lists for --threads, --batch and --in-flight make a table with a row for each\n"
+        "combination, measured one after the other. A combination that cannot run has a row with the reason.\n"
+        "--compare-with measures by turns instead: each round gives every device a burst of runs, so that all of them see the\n"
+        "same machine. Ratios are printed only if the outputs agree within the tolerance of their dtype.\n"
+        "Ctrl-C ends the measurement, and what was measured is printed. The exit status is 1 if no configuration ran, or if\n"
+        "outputs differ.",
     .examples =
         "  cleave bench resnet50.onnx --runs 100                 # measure 100 runs\n"
+        "  cleave bench resnet50.onnx --duration 10s --percentiles 50,90,95,99,99.9    # measure for 10 s\n"
         "  cleave bench resnet50.onnx --threads 2 --operators    # also measure each operator\n"
-        "  cleave bench plan.json --threads 2 --json             # measure a plan; print JSON\n",
+        "  cleave bench bert.onnx --devices cpu --devices npu,cpu --threads 1,2 --batch 1,4    # one table of 8 rows\n"
+        "  cleave bench resnet50.onnx --devices npu,cpu --in-flight 1,4,16 --csv    # throughput, for a spreadsheet\n"
+        "  cleave bench resnet50.onnx --threads 2 --compare-with onnxruntime,openvino    # who is faster?\n"
+        "  cleave bench plan.json --threads 2 --json             # measure a plan; print JSON, with every sample\n",
     .execute = execute,
 };

@@ -35,12 +35,13 @@ clv_status bench_make_rooms(bench *b, clv_error *error) {
 typedef struct flight {
   clv_run *run;
   uint64_t start_ns;
-  uint32_t index; /* the run's index in latencies_ms */
+  size_t sample; /* the index of the run's time in the samples */
 } flight;
 
-static clv_status take_off(bench *b, flight *f, uint32_t place, uint32_t index, clv_error *error) {
+static clv_status take_off(bench *b, flight *f, uint32_t place, clv_error *error) {
   f->start_ns = clv__clock_ns();
-  f->index = index;
+  f->sample = bench_runs(b);
+  if (!bench_samples_add(&b->samples, b->cli->allocator, 0)) return clv__error_memory(error, sizeof(double));
   return clv_session_start(b->session, b->job.inputs.tensors, b->job.inputs.count, &b->rooms[(size_t)place * b->output_count],
                            b->output_count, NULL, &f->run, error);
 }
@@ -49,27 +50,25 @@ static clv_status land(bench *b, flight *f, clv_error *error) {
   if (f->run == NULL) return CLV_OK;
   clv_status status = clv_run_wait(f->run, error);
   f->run = NULL;
-  b->latencies_ms[f->index] = cli_ms(f->start_ns, clv__clock_ns());
+  b->samples.items[f->sample] = cli_ms(f->start_ns, clv__clock_ns());
   return status;
 }
 
-clv_status bench_measure_flow(bench *b, uint32_t *done, clv_error *error) {
+clv_status bench_burst_in_flight(bench *b, const bench_extent *extent, clv_error *error) {
   flight flights[CLV_MAX_IN_FLIGHT] = {{0}};
   clv_status status = CLV_OK;
-  uint64_t start = clv__clock_ns();
-  uint32_t i = 0;
-  for (; status == CLV_OK && i < b->runs && !clv__is_stopped(b->stop);
-       ++i) { /* runs end roughly in the order in which they started, so wait for the oldest */
-    flight *f = &flights[i % b->in_flight];
+  const uint64_t start_ns = clv__clock_ns();
+  const double before_ms = b->total_ms;
+  for (uint32_t i = 0; status == CLV_OK && bench_goes_on(b, extent, i, start_ns); ++i) {
+    flight *f = &flights[i % b->in_flight]; /* runs end roughly in the order in which they started, so wait for the oldest */
     status = land(b, f, error);
-    if (status == CLV_OK) status = take_off(b, f, i % b->in_flight, i, error);
-    cli_progress(b->cli, "%s: run %u of %u", b->job.path, i + 1, b->runs);
+    if (status == CLV_OK) status = take_off(b, f, i % b->in_flight, error);
+    b->total_ms = before_ms + cli_ms(start_ns, clv__clock_ns());
   }
   for (uint32_t k = 0; k < b->in_flight; ++k) {
     clv_status landed = land(b, &flights[k], status == CLV_OK ? error : NULL);
     if (status == CLV_OK) status = landed;
   }
-  b->total_ms = cli_ms(start, clv__clock_ns());
-  *done = i;
+  b->total_ms = before_ms + cli_ms(start_ns, clv__clock_ns());
   return status;
 }

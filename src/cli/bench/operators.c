@@ -20,7 +20,7 @@ static clv_status measure(bench *b, clv_error *error) {
     status = bench_run_once(b, &ignored, error);
     if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the steps differ */
     if (status == CLV_OK) status = clv__efficiency_sample(&b->efficiency, error);
-    cli_progress(b->cli, "%s: measuring operators, run %u of %u", b->job.path, run + 1, b->step_runs);
+    cli_progress(b->cli, "%s: measuring operators, run %u of %u", b->label, run + 1, b->step_runs);
   }
   clv__session_time_steps(b->session, false);
   return status;

@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static uint32_t index_of(const cli_command *command) {
+  uint32_t index = 0;
+  while (cli_commands[index] != command) ++index;
+  return index;
+}
+
 static bool takes(const cli_command *command, const cli_option *option) {
-  for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
-    if (cli_commands[i] == command) return (option->commands >> i & 1) != 0;
-  }
-  return false;
+  return (option->commands >> index_of(command) & 1) != 0;
 }
 
 /* Lists the commands that accept an option. */
@@ -63,6 +67,51 @@ static bool parse_real(const char *text, double *number) {
   return *end == '\0' && *number >= 0 && isfinite(*number);
 }
 
+static bool parse_duration(const char *text, double *seconds) {
+  static const struct {
+    const char *unit;
+    double seconds;
+  } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+  char *end;
+  if (text[0] < '0' || text[0] > '9') return false;
+  const double number = strtod(text, &end);
+  for (size_t i = 0; i < sizeof units / sizeof *units; ++i) {
+    if (strcmp(end, units[i].unit) != 0) continue;
+    *seconds = number * units[i].seconds;
+    return *seconds > 0 && *seconds <= 1e9;
+  }
+  return false;
+}
+
+/* Copies the element of a list that starts at `at`, without its comma, into `element`. Returns the next one, or NULL. */
+static const char *next_element(const char *at, char *element, size_t size_bytes) {
+  const size_t length = strcspn(at, ",");
+  snprintf(element, size_bytes, "%.*s", (int)(length < size_bytes ? length : size_bytes - 1), at);
+  return at[length] == ',' ? at + length + 1 : NULL;
+}
+
+static clv_status check_number(cli_invocation *cli, const cli_option *option, const char *value, clv_error *error) {
+  uint64_t number;
+  if (parse_number(value, &number) && number >= option->least && number <= UINT32_MAX) return CLV_OK;
+  return cli_usage(cli, error, "option '--%s': '%s' is not a whole number from %llu to %u", option->name, value,
+                   (unsigned long long)option->least, UINT32_MAX);
+}
+
+static clv_status check_real(cli_invocation *cli, const cli_option *option, const char *value, clv_error *error) {
+  double real;
+  if (parse_real(value, &real)) return CLV_OK;
+  return cli_usage(cli, error, "option '--%s': '%s' is not a number of 0 or more", option->name, value);
+}
+
+static clv_status check_list(cli_invocation *cli, const cli_option *option, const char *value, clv_error *error) {
+  char element[64];
+  for (const char *at = value; at != NULL;) {
+    at = next_element(at, element, sizeof element);
+    CLV__TRY(option->kind == CLI_NUMBERS ? check_number(cli, option, element, error) : check_real(cli, option, element, error));
+  }
+  return CLV_OK;
+}
+
 static bool is_choice(const char *choices, const char *value) {
   size_t length = strlen(value);
   for (const char *at = choices;; ++at) {
@@ -74,8 +123,7 @@ static bool is_choice(const char *choices, const char *value) {
 }
 
 static clv_status check_value(cli_invocation *cli, const cli_option *option, const char *value, clv_error *error) {
-  uint64_t number;
-  double real;
+  double seconds;
   switch (option->kind) {
     case CLI_FLAG:
     case CLI_MAYBE_TEXT:
@@ -88,12 +136,15 @@ static clv_status check_value(cli_invocation *cli, const cli_option *option, con
       if (strchr(value, '=') != NULL && value[0] != '=') return CLV_OK;
       return cli_usage(cli, error, "option '--%s': '%s' is not of the form %s", option->name, value, option->value);
     case CLI_NUMBER:
-      if (parse_number(value, &number) && number >= option->least && number <= UINT32_MAX) return CLV_OK;
-      return cli_usage(cli, error, "option '--%s': '%s' is not a whole number from %llu to %u", option->name, value,
-                       (unsigned long long)option->least, UINT32_MAX);
+      return check_number(cli, option, value, error);
     case CLI_REAL:
-      if (parse_real(value, &real)) return CLV_OK;
-      return cli_usage(cli, error, "option '--%s': '%s' is not a number of 0 or more", option->name, value);
+      return check_real(cli, option, value, error);
+    case CLI_NUMBERS:
+    case CLI_REALS:
+      return check_list(cli, option, value, error);
+    case CLI_DURATION:
+      if (parse_duration(value, &seconds)) return CLV_OK;
+      return cli_usage(cli, error, "option '--%s': '%s' is not a duration, such as 10s, 500ms or 2m", option->name, value);
     case CLI_CHOICE:
       if (is_choice(option->value, value)) return CLV_OK;
       return cli_usage(cli, error, "option '--%s': '%s' is not one of %s", option->name, value, option->value);
@@ -101,17 +152,33 @@ static clv_status check_value(cli_invocation *cli, const cli_option *option, con
   return CLV_OK;
 }
 
-static const cli_option *find_option(const cli_command *command, const char *argument, size_t length) {
+cli_option cli_option_for(uint32_t command, cli_option_id id) {
+  cli_option option = cli_option_table[id];
+  for (uint32_t i = 0; i < cli_option_words_count; ++i) {
+    const cli_option_words *words = &cli_option_words_table[i];
+    if (words->command != command || words->id != id) continue;
+    if (words->help != NULL) option.help = words->help;
+    if (words->fallback != NULL) option.fallback = words->fallback;
+    if (words->is_list && option.kind == CLI_NUMBER)
+      option.kind = CLI_NUMBERS;
+    else if (words->is_list)
+      option.repeats = true;
+  }
+  return option;
+}
+
+/* Returns OPTION_COUNT if the command has no such option. */
+static cli_option_id find_option(const cli_command *command, const char *argument, size_t length) {
   for (uint32_t i = 0; i < OPTION_COUNT; ++i) {
     const cli_option *option = &cli_option_table[i];
     if (!takes(command, option)) continue;
-    if (length == 2 && argument[1] != '-' && option->letter == argument[1]) return option;
+    if (length == 2 && argument[1] != '-' && option->letter == argument[1]) return i;
     if (length > 2 && argument[1] == '-' && strlen(option->name) == length - 2 &&
         strncmp(option->name, argument + 2, length - 2) == 0) {
-      return option;
+      return i;
     }
   }
-  return NULL;
+  return OPTION_COUNT;
 }
 
 typedef struct parser {
@@ -126,28 +193,29 @@ typedef struct parser {
 static clv_status parse_option(parser *p, clv_error *error) {
   const char *argument = p->arguments[p->at++], *equals = argument[1] == '-' ? strchr(argument, '=') : NULL;
   size_t length = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
-  const cli_option *option = find_option(p->command, argument, length);
-  if (option == NULL) return unknown_option(p->cli, p->command, argument, length, error);
+  const cli_option_id id = find_option(p->command, argument, length);
+  if (id == OPTION_COUNT) return unknown_option(p->cli, p->command, argument, length, error);
+  const cli_option option = cli_option_for(index_of(p->command), id);
   const char *value = "";
-  if (option->kind == CLI_FLAG) {
+  if (option.kind == CLI_FLAG) {
     if (equals != NULL) return cli_usage(p->cli, error, "option '%.*s' takes no value", (int)length, argument);
   } else if (equals != NULL) {
     value = equals + 1;
-  } else if (option->kind == CLI_MAYBE_TEXT) {
+  } else if (option.kind == CLI_MAYBE_TEXT) {
     bool complete = p->options->operand_count >= p->command->max_operands;
     if (complete && p->at < p->count && p->arguments[p->at][0] != '-') value = p->arguments[p->at++];
   } else if (p->at < p->count) {
     value = p->arguments[p->at++];
   } else {
-    return cli_usage(p->cli, error, "option '%s' needs a value: %s %s", argument, argument, option->value);
+    return cli_usage(p->cli, error, "option '%s' needs a value: %s %s", argument, argument, option.value);
   }
-  CLV__TRY(check_value(p->cli, option, value, error));
-  cli_given *given = &p->options->given[option - cli_option_table];
+  CLV__TRY(check_value(p->cli, &option, value, error));
+  cli_given *given = &p->options->given[id];
   if (given->values == NULL) {
     given->values = clv__arena_allocate_zero(&p->cli->arena, (size_t)p->count + 1, sizeof *given->values);
     if (given->values == NULL) return clv__error_memory(error, (size_t)p->count * sizeof *given->values);
   }
-  if (!option->repeats) given->count = 0;
+  if (!option.repeats) given->count = 0;
   given->values[given->count++] = value;
   return CLV_OK;
 }
@@ -197,4 +265,23 @@ double cli_real(const cli_invocation *cli, cli_option_id id, double fallback) {
   double number;
   const char *text = cli_text(cli, id, NULL);
   return text != NULL && parse_real(text, &number) ? number : fallback;
+}
+
+double cli_seconds(const cli_invocation *cli, cli_option_id id, double fallback) {
+  double seconds;
+  const char *text = cli_text(cli, id, NULL);
+  return text != NULL && parse_duration(text, &seconds) ? seconds : fallback;
+}
+
+const char **cli_split(cli_invocation *cli, const char *text, uint32_t *count) {
+  size_t most = 1;
+  for (const char *at = text; *at != '\0'; ++at) most += *at == ',';
+  const char **parts = clv__arena_allocate_zero(&cli->arena, most, sizeof *parts);
+  for (*count = 0; parts != NULL && *count < most; ++*count) {
+    const size_t length = strcspn(text, ",");
+    parts[*count] = clv__arena_string(&cli->arena, text, length);
+    if (parts[*count] == NULL) return NULL;
+    text += length + (text[length] == ',');
+  }
+  return parts;
 }

@@ -44,6 +44,12 @@ typedef enum cli_option_id {
   OPTION_SEED,
   OPTION_RUNS,
   OPTION_WARMUP,
+  OPTION_DURATION,
+  OPTION_BATCH,
+  OPTION_PERCENTILES,
+  OPTION_COMPARE_WITH,
+  OPTION_CSV,
+  OPTION_MARKDOWN,
   OPTION_OPERATORS,
   OPTION_CONTINUE,
   OPTION_GRAPH,
@@ -97,7 +103,10 @@ typedef enum cli_option_kind {
   CLI_MAYBE_TEXT, /* an optional value: after `=`, or the next argument if all operands came before the option */
   CLI_PAIR,       /* TEXT=TEXT */
   CLI_NUMBER,     /* an integer of at least `least` */
+  CLI_NUMBERS,    /* one or several of them, separated by commas */
   CLI_REAL,       /* a number of at least 0 */
+  CLI_REALS,      /* one or several of them, separated by commas */
+  CLI_DURATION,   /* a time above 0: 10s, 500ms, 2m; without a unit, seconds */
   CLI_CHOICE      /* one of the words in `value`, which are separated by '|' */
 } cli_option_kind;
 
@@ -115,14 +124,19 @@ typedef struct cli_option {
 
 extern const cli_option cli_option_table[OPTION_COUNT];
 
-/* Help texts of an option for one command, if the table's texts describe several commands. */
+/* What differs in an option for one command: its help texts, if the table's texts describe several commands, and whether it takes
+ * a list of values. */
 typedef struct cli_option_words {
   uint32_t command; /* index in cli_commands */
   cli_option_id id;
-  const char *help, *fallback; /* fallback NULL: as in the table */
+  const char *help, *fallback; /* NULL: as in the table */
+  bool is_list;                /* a number may be several numbers, separated by commas; any other option may be repeated */
 } cli_option_words;
 extern const cli_option_words cli_option_words_table[];
 extern const uint32_t cli_option_words_count;
+
+/* Returns the option with what differs for the command, an index in cli_commands. */
+cli_option cli_option_for(uint32_t command, cli_option_id id);
 
 typedef struct cli_given {
   uint32_t count;
@@ -147,6 +161,10 @@ static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) {
 const char *cli_text(const cli_invocation *cli, cli_option_id id, const char *fallback);
 uint64_t cli_number(const cli_invocation *cli, cli_option_id id, uint64_t fallback);
 double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
+/* The seconds of a CLI_DURATION. */
+double cli_seconds(const cli_invocation *cli, cli_option_id id, double fallback);
+/* Splits `text` at its commas, in the arena. Returns NULL if out of memory. */
+const char **cli_split(cli_invocation *cli, const char *text, uint32_t *count);
 
 /* Collects the plan options from the arguments (pins, pin files, forces, strategy), in the arena. The caller sets `sizes` and
  * `keeps`. */

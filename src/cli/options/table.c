@@ -8,7 +8,7 @@
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
 #define DEVICED (CLI_IN_ALL & ~CLI_IN(cache))
 
-_Static_assert(CLV_MAX_IN_FLIGHT == 16, "the choices of --in-flight");
+_Static_assert(CLV_MAX_IN_FLIGHT == 16, "the help of --in-flight");
 
 const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_DEVICES] =
@@ -97,6 +97,21 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                      "number of runs; 'cleave run' shows and traces the last one"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5",
                        "runs before measuring starts, in addition to the first run"},
+    [OPTION_DURATION] =
+        {"duration", 0, CLI_DURATION, false, CLI_IN(bench), 0, "TIME", NULL,
+         "measure for this time, such as 10s, 500ms or 2m, instead of a number of runs; with --runs, until either is "
+         "reached"},
+    [OPTION_BATCH] = {"batch", 0, CLI_NUMBER, false, CLI_IN(bench), 1, "N", NULL,
+                      "set the first dimension of the inputs, which the model must leave open, and count N inferences per run"},
+    [OPTION_PERCENTILES] = {"percentiles", 0, CLI_REALS, false, CLI_IN(bench), 0, "P,P,...", "90,99",
+                            "percentiles of the run time to report, each from 0 to 100"},
+    [OPTION_COMPARE_WITH] =
+        {"compare-with", 0, CLI_TEXT, false, CLI_IN(bench), 0, "DEV,DEV,...", NULL,
+         "also measure the whole model on each of these devices, such as onnxruntime,openvino, by turns and on the same inputs; "
+         "check that the outputs agree, and report the ratio of the run times"},
+    [OPTION_CSV] = {"csv", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL,
+                    "print one line per configuration, with all columns, as comma-separated values"},
+    [OPTION_MARKDOWN] = {"markdown", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL, "print the table in Markdown"},
     [OPTION_CONTINUE] = {"continue", 0, CLI_FLAG, false, CLI_IN(profile), 0, NULL, NULL,
                          "do not measure again what the file of -o already has"},
     [OPTION_OPERATORS] = {"operators", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL,
@@ -115,8 +130,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                        "make one plan for all sizes, so that --dim, --shape and --input apply to the runs only. For devices that "
                        "need fixed shapes, sizes are padded to multiples of N, or of a smaller number if that would cost much "
                        "time; 1: compile for each size instead of padding"},
-    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16", "1",
-                          "number of requests that run at the same time, each with its own memory for values between partitions"},
+    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_NUMBER, false, CLI_IN(bench), 1, "N", "1",
+                          "number of requests that run at the same time, 1 to 16, each with its own memory for values between "
+                          "partitions"},
     [OPTION_DEVICE_TIME_LIMIT] = {"device-time-limit", 0, CLI_REAL, false, RUNS, 0, "SECONDS", "0, no limit",
                                   "stop using a device if a run waits longer than this for it"},
     [OPTION_NO_FALLBACK] = {"no-fallback", 0, CLI_FLAG, false, CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench), 0,
@@ -197,15 +213,19 @@ const cli_option cli_option_table[OPTION_COUNT] = {
 };
 
 const cli_option_words cli_option_words_table[] = {
-    {CLI_INDEX_plan, OPTION_OUTPUT, "write the plan; run and bench accept it in place of a model", NULL},
+    {CLI_INDEX_bench, OPTION_DEVICES, NULL, "cpu", true},
+    {CLI_INDEX_bench, OPTION_THREADS, NULL, NULL, true},
+    {CLI_INDEX_bench, OPTION_BATCH, NULL, NULL, true},
+    {CLI_INDEX_bench, OPTION_IN_FLIGHT, NULL, NULL, true},
+    {CLI_INDEX_plan, OPTION_OUTPUT, "write the plan; run and bench accept it in place of a model", NULL, false},
     {CLI_INDEX_profile, OPTION_OUTPUT,
-     "write the measured costs, for --profile of plan, run, bench and test; an existing profile is extended", NULL},
-    {CLI_INDEX_run, OPTION_RUNS, "number of runs; only the last one is shown and traced", "1"},
-    {CLI_INDEX_bench, OPTION_RUNS, "number of measured runs", "50"},
-    {CLI_INDEX_profile, OPTION_RUNS, "how often to repeat each measurement; the median is used", "15"},
-    {CLI_INDEX_run, OPTION_SEED, "seed of random inputs", NULL},
-    {CLI_INDEX_bench, OPTION_SEED, "seed of random inputs", NULL},
-    {CLI_INDEX_test, OPTION_SEED, "seed of random placements", NULL},
-    {CLI_INDEX_check_backend, OPTION_SEED, "seed of all random choices", NULL},
+     "write the measured costs, for --profile of plan, run, bench and test; an existing profile is extended", NULL, false},
+    {CLI_INDEX_run, OPTION_RUNS, "number of runs; only the last one is shown and traced", "1", false},
+    {CLI_INDEX_bench, OPTION_RUNS, "number of measured runs", "50", false},
+    {CLI_INDEX_profile, OPTION_RUNS, "how often to repeat each measurement; the median is used", "15", false},
+    {CLI_INDEX_run, OPTION_SEED, "seed of random inputs", NULL, false},
+    {CLI_INDEX_bench, OPTION_SEED, "seed of random inputs", NULL, false},
+    {CLI_INDEX_test, OPTION_SEED, "seed of random placements", NULL, false},
+    {CLI_INDEX_check_backend, OPTION_SEED, "seed of all random choices", NULL, false},
 };
 const uint32_t cli_option_words_count = sizeof cli_option_words_table / sizeof *cli_option_words_table;

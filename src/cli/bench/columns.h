@@ -1,0 +1,83 @@
+/* The results of a bench as rows. One list of columns describes them: tables, CSV and JSON are written from it. */
+#ifndef CLEAVE_CLI_BENCH_COLUMNS_H
+#define CLEAVE_CLI_BENCH_COLUMNS_H
+
+#include "cli/command.h"
+#include "cli/json.h"
+
+enum { BENCH_MOST_PERCENTILES = 16, BENCH_MOST_COLUMNS = 40 };
+
+typedef struct bench bench;
+typedef struct bench_setting bench_setting;
+typedef struct bench_report bench_report;
+
+/* How a configuration compared with the one that it took turns with. */
+typedef struct bench_comparison {
+  double ratio, low, high; /* of its times and the other's: the median of all rounds, and the quartiles */
+  const char *text;        /* what the comparison of the outputs found */
+  bool agrees;             /* otherwise there is no ratio */
+} bench_comparison;
+
+/* What a row is made from. */
+typedef struct bench_result {
+  const bench_setting *setting;
+  bench *measured;                    /* NULL: it could not be measured */
+  const bench_comparison *comparison; /* NULL: it was not compared */
+  const clv_error *failure;           /* why it could not be measured; NULL otherwise */
+} bench_result;
+
+typedef enum bench_kind {
+  BENCH_TEXT,
+  BENCH_LIST, /* a text with commas; an array in JSON */
+  BENCH_COUNT,
+  BENCH_REAL
+} bench_kind;
+
+typedef struct bench_field {
+  const char *text; /* NULL: unknown */
+  double number;    /* NaN: unknown */
+} bench_field;
+
+typedef struct bench_column {
+  char key[40];   /* the column of CSV and the member of JSON; "latency_ms.p90" is a member of an object */
+  char title[32]; /* in tables */
+  bench_kind kind;
+  int decimals;  /* of a real in tables */
+  bool is_shown; /* in tables; the other columns are only in CSV and JSON */
+  double percent;
+  bench_field (*get)(const bench_result *result, double percent);
+} bench_column;
+
+typedef struct bench_row {
+  bench_field fields[BENCH_MOST_COLUMNS];
+  bool is_measured;
+  double *samples_ms; /* in the arena */
+  size_t sample_count;
+} bench_row;
+
+struct bench_report {
+  cli_invocation *cli;
+  bench_column columns[BENCH_MOST_COLUMNS];
+  uint32_t column_count;
+  bench_row *rows; /* in the arena */
+  uint32_t row_count, row_capacity;
+  bool interrupted;
+  bool differs;     /* outputs of --compare-with differ */
+  const char *base; /* with --compare-with: the devices that the others are compared with, for the text; NULL: several */
+};
+
+/* What varies, or was asked for, and so has a column in tables. */
+typedef struct bench_shown {
+  bool model, threads, batch, in_flight, comparison;
+} bench_shown;
+
+/* Reads --percentiles. `capacity` is the largest number of rows. */
+clv_status bench_report_init(bench_report *report, cli_invocation *cli, const bench_shown *shown, uint32_t capacity,
+                             clv_error *error);
+clv_status bench_report_add(bench_report *report, const bench_result *result, clv_error *error);
+/* Adds the members of a row to an object. */
+void bench_row_json(const bench_report *report, uint32_t row, json_t *object);
+/* Prints the rows, as the options say: a table in text or Markdown, CSV, or JSON. */
+clv_status bench_report_print(const bench_report *report, clv_error *error);
+
+#endif

@@ -1,0 +1,63 @@
+/* The times of steps, and the trace, of a single configuration. See bench.h. */
+#include "cli/bench/bench.h"
+#include "cli/console.h"
+#include "report/trace.h"
+
+enum { TRACED_RUNS = 3 };
+
+static clv_status time_steps(bench *b, clv_error *error) {
+  uint32_t steps = clv__session_plan(b->session)->step_count, before = clv__session_incident_count(b->session);
+  double *samples = clv__arena_allocate_zero(&b->cli->arena, (size_t)steps * b->step_runs, sizeof *samples), ignored;
+  b->steps_ms = clv__arena_allocate_zero(&b->cli->arena, steps, sizeof *b->steps_ms);
+  if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
+  clv__session_time_steps(b->session, true);
+  for (uint32_t run = 0; run < b->step_runs && !clv__is_stopped(b->stop); ++run) {
+    CLV__TRY(bench_run_once(b, &ignored, error));
+    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the steps differ */
+    for (uint32_t s = 0; s < steps; ++s) {
+      samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
+    }
+  }
+  clv__session_time_steps(b->session, false);
+  if (clv__is_stopped(b->stop)) {
+    b->steps_ms = NULL;
+    return CLV_OK;
+  }
+  for (uint32_t s = 0; s < steps; ++s) {
+    double *of_step = samples + (size_t)s * b->step_runs;
+    bench_sort(of_step, b->step_runs);
+    b->steps_ms[s] = bench_median(of_step, b->step_runs);
+  }
+  return CLV_OK;
+}
+
+/* Measures steps in runs of their own, because waiting after each step makes a run slower. If a device is removed meanwhile, the
+ * plan changes, and all steps are measured again. */
+static clv_status measure_steps(bench *b, clv_error *error) {
+  uint32_t before;
+  do {
+    before = clv__session_incident_count(b->session);
+    CLV__TRY(time_steps(b, error));
+  } while (clv__session_incident_count(b->session) != before);
+  return CLV_OK;
+}
+
+/* Traces further runs, so that tracing does not affect the measured ones. */
+static clv_status trace_runs(bench *b, clv_error *error) {
+  const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
+  if (path == NULL) return CLV_OK;
+  double ignored;
+  size_t count;
+  clv__session_trace(b->session, true);
+  for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
+  clv__session_trace(b->session, false);
+  const clv__trace_event *events = clv__session_trace_events(b->session, &count);
+  return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
+}
+
+clv_status bench_measure_details(bench *b, clv_error *error) {
+  if (clv__is_stopped(b->stop)) return CLV_OK;
+  CLV__TRY(trace_runs(b, error));
+  if (!clv__is_stopped(b->stop)) CLV__TRY(measure_steps(b, error));
+  return clv__is_stopped(b->stop) ? CLV_OK : bench_measure_operators(b, error);
+}
