@@ -220,9 +220,8 @@ static void test_options_of_devices(void **state) {
       "bench seven.onnx -q --json" QUICK "--devices cpu --devices npu,cpu --npu-spec all --device-option npu:memory=1M", 0);
   for (size_t i = 0; i < 2; ++i) assert_true(json_is_null(member(json_array_get(member(root, "rows"), i), "error")));
   json_decref(root);
-  root = document("bench seven.onnx -q --json" QUICK "--devices cpu --devices npu,cpu --device-option gpu:x=1", 1);
-  for (size_t i = 0; i < 2; ++i) assert_non_null(strstr(text(json_array_get(member(root, "rows"), i), "error"), "gpu"));
-  json_decref(root);
+  /* An option of a device that no configuration has: one error, not a table of them. */
+  expect_error("bench seven.onnx -q" QUICK "--devices cpu --devices npu,cpu --device-option gpu:x=1", 1, "gpu");
   expect_error("bench seven.onnx --devices cpu --npu-spec all", 2,
                "option '--npu-spec' is given 1 time, but the devices are cpu");
 }

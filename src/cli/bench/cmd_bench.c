@@ -75,10 +75,10 @@ static const char *label_of(const sweep *s, uint32_t number, const bench_setting
   if (all > 1) used = (size_t)snprintf(text, sizeof text, "[%u/%u] ", number + 1, all);
   used += (size_t)snprintf(text + used, sizeof text - used, "%.60s", name != NULL ? name + 1 : setting->model);
   if (setting->devices != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", %.60s", setting->devices);
-  if (setting->threads != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", %.12s threads", setting->threads);
+  if (setting->threads != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", threads %.12s", setting->threads);
   if (setting->batch != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", batch %.12s", setting->batch);
   if (setting->in_flight != NULL)
-    used += (size_t)snprintf(text + used, sizeof text - used, ", %.12s in flight", setting->in_flight);
+    used += (size_t)snprintf(text + used, sizeof text - used, ", in flight %.12s", setting->in_flight);
   const char *label = clv__arena_string(&s->cli->arena, text, used);
   return label != NULL ? label : setting->model;
 }
@@ -110,16 +110,16 @@ static clv_status refuse(cli_invocation *cli, cli_option_id option, clv_error *e
 
 static clv_status execute_several(sweep *s, bench_report *report, clv_error *error) {
   cli_invocation *cli = s->cli;
-  bool any = false;
   CLV__TRY(refuse(cli, OPTION_OPERATORS, error));
   CLV__TRY(refuse(cli, OPTION_TRACE, error));
   for (uint32_t i = 0; i < s->count && !cli_is_interrupted(); ++i) CLV__TRY(measure_group(s, i, report, error));
   report->interrupted = cli_is_interrupted();
   report->base = s->devices.count == 1 ? (s->devices.values[0] != NULL ? s->devices.values[0] : "cpu") : NULL;
-  for (uint32_t r = 0; r < report->row_count; ++r) any = any || report->rows[r].is_measured;
-  CLV__TRY(bench_report_print(report, error));
+  const bool any = bench_report_has_results(report);
+  const char *reason = any ? NULL : bench_report_common_failure(report);
+  if (reason != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s", reason);
   if (!any || report->differs) cli->exit_status = CLI_EXIT_FAILED;
-  return CLV_OK;
+  return bench_report_print(report, error);
 }
 
 /* ---- One configuration ---- */

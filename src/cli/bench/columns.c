@@ -240,3 +240,20 @@ clv_status bench_report_add(bench_report *report, const bench_result *result, cl
   ++report->row_count;
   return CLV_OK;
 }
+
+bool bench_report_has_results(const bench_report *report) {
+  for (uint32_t r = 0; r < report->row_count; ++r) {
+    if (report->rows[r].is_measured) return true;
+  }
+  return false;
+}
+
+const char *bench_report_common_failure(const bench_report *report) {
+  const uint32_t column = report->column_count - 1;
+  const char *first = report->row_count > 0 ? report->rows[0].fields[column].text : NULL;
+  for (uint32_t r = 1; first != NULL && r < report->row_count; ++r) {
+    const char *text = report->rows[r].fields[column].text;
+    if (text == NULL || strcmp(text, first) != 0) return NULL;
+  }
+  return first;
+}

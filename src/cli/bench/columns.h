@@ -75,6 +75,10 @@ typedef struct bench_shown {
 clv_status bench_report_init(bench_report *report, cli_invocation *cli, const bench_shown *shown, uint32_t capacity,
                              clv_error *error);
 clv_status bench_report_add(bench_report *report, const bench_result *result, clv_error *error);
+/* Whether any configuration was measured. */
+bool bench_report_has_results(const bench_report *report);
+/* The reason why none was, if it is the same for all. NULL otherwise. */
+const char *bench_report_common_failure(const bench_report *report);
 /* Adds the members of a row to an object. */
 void bench_row_json(const bench_report *report, uint32_t row, json_t *object);
 /* Prints the rows, as the options say: a table in text or Markdown, CSV, or JSON. */

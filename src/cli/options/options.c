@@ -159,10 +159,11 @@ cli_option cli_option_for(uint32_t command, cli_option_id id) {
     if (words->command != command || words->id != id) continue;
     if (words->help != NULL) option.help = words->help;
     if (words->fallback != NULL) option.fallback = words->fallback;
-    if (words->is_list && option.kind == CLI_NUMBER)
-      option.kind = CLI_NUMBERS;
-    else if (words->is_list)
-      option.repeats = true;
+    if (!words->is_list) continue;
+    option.repeats = option.kind != CLI_NUMBER;
+    if (option.repeats) continue;
+    option.kind = CLI_NUMBERS;
+    option.value = "N,N,...";
   }
   return option;
 }
