@@ -226,6 +226,24 @@ static void test_options_of_devices(void **state) {
                "option '--npu-spec' is given 1 time, but the devices are cpu");
 }
 
+/* A row whose device failed and was removed has the times of the others, and says so. Its devices are those that were opened. */
+static void test_removed_devices(void **state) {
+  (void)state;
+  json_t *root = document("bench seven.onnx -q --json" QUICK
+                          "--devices npu,cpu --devices cpu --strategy contiguous --device-option npu:fail=5 --graph off",
+                          0);
+  const json_t *first = json_array_get(member(root, "rows"), 0), *second = json_array_get(member(root, "rows"), 1);
+  assert_int_equal(strncmp(text(first, "error"), "npu was removed: ", 17), 0);
+  assert_int_equal(number(first, "runs"), 6);
+  assert_true(json_is_null(member(second, "error")));
+  json_decref(root);
+  outcome table = run("bench seven.onnx -q" QUICK "--devices gpu:7,cpu --devices cpu,npu");
+  if (table.status != 0) fail_msg("%s%s", table.out, table.err);
+  assert_non_null(strstr(table.out, "\ncpu "));
+  assert_non_null(strstr(table.out, "\ncpu,npu "));
+  release(&table);
+}
+
 /* ---- Comparisons ---- */
 
 /* A device that computes in f16 has outputs that differ by more than f32's tolerance; one that computes in f32 has not. */
@@ -280,9 +298,9 @@ static int set_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_statistics), cmocka_unit_test(test_duration), cmocka_unit_test(test_sweep),
-      cmocka_unit_test(test_batch),      cmocka_unit_test(test_formats),  cmocka_unit_test(test_options_of_devices),
-      cmocka_unit_test(test_compare),
+      cmocka_unit_test(test_statistics),      cmocka_unit_test(test_duration), cmocka_unit_test(test_sweep),
+      cmocka_unit_test(test_batch),           cmocka_unit_test(test_formats),  cmocka_unit_test(test_options_of_devices),
+      cmocka_unit_test(test_removed_devices), cmocka_unit_test(test_compare),
   };
   return cmocka_run_group_tests_name("cli/bench", tests, set_up, command_tear_down);
 }

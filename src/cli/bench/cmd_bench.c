@@ -139,7 +139,7 @@ static clv_status execute_one(sweep *s, bench_report *report, clv_error *error) 
   if (status == CLV_OK) status = bench_burst(&b, &b.extent, error);
   if (status == CLV_OK) status = bench_conclude(&b, error);
   if (status == CLV_OK) status = bench_measure_details(&b, error);
-  const bench_result result = {.setting = &setting, .measured = &b};
+  const bench_result result = {.cli = cli, .setting = &setting, .measured = &b};
   if (status == CLV_OK) status = bench_report_add(report, &result, error);
   if (status == CLV_OK) status = cli->json ? print_json(&b, report, error) : bench_print_text(&b, report, error);
   bench_finish(&b);

@@ -26,10 +26,10 @@ static bench_field get_model(const bench_result *r, double percent) {
   (void)percent;
   return text_field(r->setting->model);
 }
-/* Without --devices, a plan's devices are known only once it is read. */
+/* The devices that were opened: those of a plan, those that auto found, or a list without what is not available here. */
 static bench_field get_devices(const bench_result *r, double percent) {
   (void)percent;
-  if (r->setting->devices != NULL || r->measured == NULL) return text_field(r->setting->devices);
+  if (r->measured == NULL) return text_field(r->setting->devices);
   const clv_devices *devices = r->measured->job.devices;
   bench_field field = unknown;
   clv__text names;
@@ -133,9 +133,15 @@ static bench_field get_outputs(const bench_result *r, double percent) {
   (void)percent;
   return r->comparison == NULL ? unknown : text_field(r->comparison->text);
 }
+/* Why there are no measurements, or why they are not those of all devices. */
 static bench_field get_failure(const bench_result *r, double percent) {
   (void)percent;
-  return r->failure == NULL ? unknown : text_field(r->failure->message);
+  clv__incident incident;
+  char text[640];
+  if (r->failure != NULL) return text_field(clv__arena_string(&r->cli->arena, r->failure->message, strlen(r->failure->message)));
+  if (r->measured == NULL || !clv__session_incident(r->measured->session, 0, &incident)) return unknown;
+  clv__incident_text(r->measured->job.devices, &incident, text, sizeof text);
+  return text_field(clv__arena_string(&r->cli->arena, text, strlen(text)));
 }
 
 /* ---- The list ---- */
@@ -230,8 +236,6 @@ clv_status bench_report_add(bench_report *report, const bench_result *result, cl
   const bench *b = result->measured;
   row->is_measured = b != NULL;
   for (uint32_t c = 0; c < report->column_count; ++c) row->fields[c] = report->columns[c].get(result, report->columns[c].percent);
-  bench_field *failure = &row->fields[report->column_count - 1];
-  if (failure->text != NULL) failure->text = clv__arena_string(arena, failure->text, strlen(failure->text));
   if (b != NULL) {
     row->sample_count = bench_runs(b);
     row->samples_ms = clv__arena_copy(arena, b->samples.items, row->sample_count * sizeof *row->samples_ms);

@@ -20,6 +20,7 @@ typedef struct bench_comparison {
 
 /* What a row is made from. */
 typedef struct bench_result {
+  cli_invocation *cli; /* its arena has the texts of the row */
   const bench_setting *setting;
   bench *measured;                    /* NULL: it could not be measured */
   const bench_comparison *comparison; /* NULL: it was not compared */

@@ -140,8 +140,8 @@ static clv_status conclude(turn *turns, uint32_t count, uint32_t rounds, const b
     if (runs(t) && bench_runs(&t->b) == 0) continue;
     if (runs(t)) CLV__TRY(bench_conclude(&t->b, error));
     if (t->is_compared) set_ratio(&turns[0], t, runs(&turns[0]) ? rounds : 0);
-    const bench_result result = {&settings[i], runs(t) ? &t->b : NULL, t->is_compared && runs(t) ? &t->comparison : NULL,
-                                 runs(t) ? NULL : &t->failure};
+    const bench_result result = {report->cli, &settings[i], runs(t) ? &t->b : NULL,
+                                 t->is_compared && runs(t) ? &t->comparison : NULL, runs(t) ? NULL : &t->failure};
     CLV__TRY(bench_report_add(report, &result, error));
     report->differs = report->differs || (t->is_compared && !t->comparison.agrees);
   }

@@ -9,10 +9,10 @@
 
 /* ---- Tables and CSV ---- */
 
-/* Whether the column is in the table: all are for programs; people see the reasons for failures only if there are any. */
+/* Whether the column is in the table: all are for programs; people see the column of failures only if there are any. */
 static bool has_column(const bench_report *report, uint32_t column, bool is_exact) {
   bool any = column + 1 < report->column_count;
-  for (uint32_t r = 0; r < report->row_count; ++r) any = any || !report->rows[r].is_measured;
+  for (uint32_t r = 0; r < report->row_count; ++r) any = any || report->rows[r].fields[column].text != NULL;
   return is_exact || (report->columns[column].is_shown && any);
 }
 
