@@ -31,6 +31,7 @@ typedef struct bench_extent {
 
 typedef struct bench {
   cli_invocation *cli;
+  clv__arena arena; /* until bench_finish() */
   bench_setting setting;
   const char *label; /* for progress lines */
   cli_job job;

@@ -7,8 +7,8 @@ enum { TRACED_RUNS = 3 };
 
 static clv_status time_steps(bench *b, clv_error *error) {
   uint32_t steps = clv__session_plan(b->session)->step_count, before = clv__session_incident_count(b->session);
-  double *samples = clv__arena_allocate_zero(&b->cli->arena, (size_t)steps * b->step_runs, sizeof *samples), ignored;
-  b->steps_ms = clv__arena_allocate_zero(&b->cli->arena, steps, sizeof *b->steps_ms);
+  double *samples = clv__arena_allocate_zero(&b->arena, (size_t)steps * b->step_runs, sizeof *samples), ignored;
+  b->steps_ms = clv__arena_allocate_zero(&b->arena, steps, sizeof *b->steps_ms);
   if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
   clv__session_time_steps(b->session, true);
   for (uint32_t run = 0; run < b->step_runs && !clv__is_stopped(b->stop); ++run) {

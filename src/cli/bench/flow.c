@@ -6,7 +6,7 @@
 #include "cli/console.h"
 
 static clv_status make_rooms(bench *b, const clv_tensor *types, clv_error *error) {
-  clv__arena *arena = &b->cli->arena;
+  clv__arena *arena = &b->arena;
   b->rooms = clv__arena_allocate_zero(arena, (size_t)b->in_flight * b->output_count, sizeof *b->rooms);
   if (b->rooms == NULL) return clv__error_memory(error, b->output_count * sizeof *b->rooms);
   for (uint32_t i = 0; i < b->in_flight * b->output_count; ++i) {

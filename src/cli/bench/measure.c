@@ -37,7 +37,7 @@ clv_status bench_burst(bench *b, const bench_extent *extent, clv_error *error) {
 clv_status bench_conclude(bench *b, clv_error *error) {
   const size_t count = bench_runs(b);
   if (count == 0) return clv__error_set(error, CLV_CANCELLED, "interrupted before the first run");
-  b->sorted_ms = clv__arena_copy(&b->cli->arena, b->samples.items, count * sizeof *b->sorted_ms);
+  b->sorted_ms = clv__arena_copy(&b->arena, b->samples.items, count * sizeof *b->sorted_ms);
   if (b->sorted_ms == NULL) return clv__error_memory(error, count * sizeof *b->sorted_ms);
   bench_sort(b->sorted_ms, count);
   b->peak_rss_bytes = cli_peak_rss_bytes();

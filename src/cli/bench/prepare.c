@@ -98,7 +98,7 @@ static clv_status open(bench *b, clv_error *error) {
   b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
   CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));
   b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
-  b->outputs = clv__arena_allocate_zero(&cli->arena, b->output_count, sizeof *b->outputs);
+  b->outputs = clv__arena_allocate_zero(&b->arena, b->output_count, sizeof *b->outputs);
   if (b->outputs == NULL) return clv__error_memory(error, b->output_count * sizeof *b->outputs);
   return b->in_flight > 1 ? bench_make_rooms(b, error) : CLV_OK;
 }
@@ -115,6 +115,7 @@ clv_status bench_prepare(cli_invocation *cli, const bench_setting *setting, cons
   const cli_options *all = cli->options;
   cli_options own = *all;
   *b = (bench){.cli = cli, .setting = *setting, .label = label};
+  clv__arena_init(&b->arena, cli->allocator);
   clv_status status = narrow(cli, setting, &own, error);
   cli->options = &own;
   read_numbers(b);
@@ -131,4 +132,5 @@ void bench_finish(bench *b) {
   if (b->cli == NULL) return;
   bench_samples_finish(&b->samples, b->cli->allocator);
   cli_job_finish(b->cli, &b->job);
+  clv__arena_finish(&b->arena);
 }
