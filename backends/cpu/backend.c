@@ -1,6 +1,7 @@
 /* The function table of the CPU backend: the device, and host memory as buffers. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -9,6 +10,7 @@
 #include "backends/cpu/run/stream.h"
 #include "backends/cpu/tune/tune.h"
 #include "base/isa.h"
+#include "base/threads.h"
 #include "cpu.h"
 
 struct clv_buffer {
@@ -22,6 +24,17 @@ struct clv_weight {
 
 /* ---- Threads. ---- */
 
+#ifdef _OPENMP
+/* Logs once per device that it runs on fewer threads than it should. */
+static void tell_refused(clv_device *device, int wanted, int available) {
+  char line[160];
+  if (atomic_exchange(&device->told_refused, true)) return;
+  snprintf(line, sizeof line, "%s: only %d of %d threads can be created (%s): continuing with %d", device->name, available,
+           wanted, strerror(clv__threads_refused()), available);
+  device->host->log(device->host->self, 0, line);
+}
+#endif
+
 uint32_t clv__cpu_threads_team(void) {
 #ifdef _OPENMP
   return omp_in_parallel() ? 1 : (uint32_t)omp_get_max_threads();
@@ -30,10 +43,16 @@ uint32_t clv__cpu_threads_team(void) {
 #endif
 }
 
-int clv__cpu_threads_enter(const clv_device *device) {
+int clv__cpu_threads_enter(clv_device *device) {
 #ifdef _OPENMP
   const int before = omp_get_max_threads();
-  if (device->thread_count > 0 && device->thread_count != before) omp_set_num_threads(device->thread_count);
+  const int wanted = device->thread_count > 0 ? device->thread_count : before;
+  if (wanted != before) omp_set_num_threads(wanted);
+  const int available = clv__threads_available();
+  if (available < wanted) {
+    tell_refused(device, wanted, available);
+    omp_set_num_threads(available);
+  }
   clv__cpu_cores_enter(device->cores);
   return before;
 #else

@@ -26,14 +26,16 @@ struct clv_device {
   bool winograd;                /* allow Winograd's algorithm, which rounds differently from the direct one */
   atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; after a change, a capture
                                    checks the instances that it recorded */
+  atomic_bool told_refused;     /* that there are fewer threads than `thread_count` */
   char name[32];
   char description[192];
   char fingerprint[256];
 };
 
 uint32_t clv__cpu_threads_team(void); /* threads that a parallel region started here would have */
-/* enter() sets the device's number of threads and returns the previous number; pass it to leave(), which restores it. */
-int clv__cpu_threads_enter(const clv_device *device);
+/* enter() sets the device's number of threads, or as many as the system allows, and returns the previous number; pass it to
+ * leave(), which restores it. */
+int clv__cpu_threads_enter(clv_device *device);
 int clv__cpu_threads_enter_one(void);
 int clv__cpu_threads_enter_packing(size_t size_bytes); /* one thread if there are too few bytes to justify waking others */
 void clv__cpu_threads_leave(int before);

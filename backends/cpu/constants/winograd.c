@@ -4,6 +4,8 @@
  * The row for infinity is (0, 0, 1). */
 #include "winograd.h"
 
+#include "base/threads.h"
+
 #include <string.h>
 
 enum { LANES = 16, TAPS = 9, MOST_POINTS = 6 };
@@ -118,7 +120,7 @@ bool clv__cpu_winograd_pack(const clv__dnn_layout *layout, const clv__cpu_filter
   const size_t row = (size_t)filters->inputs * TAPS, first = (size_t)filters->first_input * TAPS * sizeof(float);
   const source from = {(const uint8_t *)filters->weights + first, (size_t)dims[0], (size_t)dims[1], row, filters->scale};
   const int64_t output_blocks = winograd.outputs / LANES, input_blocks = winograd.inputs / LANES;
-#pragma omp parallel for collapse(2) schedule(static)
+#pragma omp parallel for num_threads(clv__threads_available()) collapse(2) schedule(static)
   for (int64_t o = 0; o < output_blocks; ++o) {
     for (int64_t i = 0; i < input_blocks; ++i) write_block(&winograd, &from, (size_t)o, (size_t)i, packed);
   }

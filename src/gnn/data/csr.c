@@ -1,12 +1,10 @@
 /* Builds rows from edges. The first pass counts the edges per row; the second places each edge. Each thread handles the edges
  * of its own range of rows, so that the order within a row matches the edge order for any number of threads. */
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "gnn/data/csr.h"
 
 enum { PIECE_EDGES = 1 << 20, MOST_THREADS = 16 };
@@ -22,12 +20,8 @@ typedef struct builder {
 } builder;
 
 uint32_t clv__edge_threads(void) {
-#ifdef _OPENMP
-  int threads = omp_get_max_threads();
+  int threads = clv__threads_available();
   return threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : (uint32_t)threads;
-#else
-  return 1;
-#endif
 }
 
 static clv_status grow(builder *b, uint64_t vertex_count, clv_error *error) {
@@ -55,7 +49,7 @@ static clv_status grow(builder *b, uint64_t vertex_count, clv_error *error) {
 static void survey(const builder *b, size_t count, uint32_t *largest, uint64_t *mark) {
   uint32_t most = 0;
   uint64_t sum = 0;
-#pragma omp parallel for reduction(max : most) reduction(+ : sum) if (count > 1 << 14) schedule(static)
+#pragma omp parallel for num_threads(clv__threads_available()) reduction(max : most) reduction(+ : sum) if (count > 1 << 14) schedule(static)
   for (size_t e = 0; e < count; ++e) {
     uint32_t u = b->sources[e], v = b->destinations[e];
     most = u > most ? u : most;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "gnn/run/own.h"
 
 enum { LARGE_BYTES = 8 << 20 }; /* larger copies use several threads */
@@ -66,13 +67,13 @@ static size_t find_run(const uint32_t *ids, const uint32_t *order, uint64_t coun
 
 static void gather_rows(char *to, const char *from, size_t row_bytes, const uint32_t *ids, const uint32_t *order,
                         uint64_t count) {
-#pragma omp parallel for if (count * row_bytes > LARGE_BYTES) schedule(static)
+#pragma omp parallel for num_threads(clv__threads_available()) if (count * row_bytes > LARGE_BYTES) schedule(static)
   for (uint64_t i = 0; i < count; ++i) memcpy(to + i * row_bytes, from + row_at(ids, order, i) * row_bytes, row_bytes);
 }
 
 static void scatter_rows(char *to, const char *from, size_t row_bytes, const uint32_t *ids, const uint32_t *order,
                          uint64_t count) {
-#pragma omp parallel for if (count * row_bytes > LARGE_BYTES) schedule(static)
+#pragma omp parallel for num_threads(clv__threads_available()) if (count * row_bytes > LARGE_BYTES) schedule(static)
   for (uint64_t i = 0; i < count; ++i) memcpy(to + row_at(ids, order, i) * row_bytes, from + i * row_bytes, row_bytes);
 }
 

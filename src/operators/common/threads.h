@@ -4,6 +4,8 @@
 #define CLEAVE_OPERATORS_COMMON_THREADS_H
 
 #include <stdint.h>
+
+#include "base/threads.h"
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -20,9 +22,10 @@ static inline int clv__kernel_thread_limit(int64_t tasks) {
 /* The number of threads for `tasks` tasks with `work` elementary operations in total; never above clv__kernel_thread_limit(). */
 static inline int clv__kernel_threads(int64_t tasks, double work) {
 #ifdef _OPENMP
+  if (work < CLV__KERNEL_PARALLEL_WORK) return 1;
   int limit = clv__kernel_thread_limit(tasks);
-  int available = omp_get_max_threads();
-  return work < CLV__KERNEL_PARALLEL_WORK ? 1 : available < limit ? available : limit;
+  int available = clv__threads_available();
+  return available < limit ? available : limit;
 #else
   (void)tasks;
   (void)work;
