@@ -1,4 +1,6 @@
 // oneDNN's engine, memories and execution. Only the C++ files of this folder include its headers, and no exception leaves them.
+#include <sys/mman.h>
+
 #include <cstdio>
 
 #include "own.h"
@@ -20,6 +22,18 @@ clv_status clv__dnn_failed(clv_error *error, dnnl_status_t status, const char *c
     default:
       return clv__error_set(error, CLV_DEVICE_ERROR, "oneDNN: %s failed with status %d", call, (int)status);
   }
+}
+
+clv_status clv__dnn_check_headroom(clv_error *error) {
+  // A kernel's code begins as 256 KiB, and a primitive has up to a few dozen kernels.
+  const size_t headroom_bytes = (size_t)16 << 20;
+  void *tried = mmap(nullptr, headroom_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (tried == MAP_FAILED) {
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory: oneDNN needs %zu bytes for the code of its kernels",
+                          headroom_bytes);
+  }
+  munmap(tried, headroom_bytes);
+  return CLV_OK;
 }
 
 int clv__dnn_post_argument(uint32_t post) {
@@ -149,6 +163,10 @@ clv_status clv__dnn_memory_move(clv__dnn_memory *memory, void *data, clv_error *
 clv_status clv__dnn_execute(clv__dnn *dnn, const clv__dnn_primitive *primitive, const clv__dnn_argument *arguments,
                             uint32_t count, clv_error *error) {
   return clv__dnn_guarded(error, "execute", [&]() -> clv_status {
+    if (!__atomic_load_n(primitive->has_run, __ATOMIC_RELAXED)) {
+      CLV__TRY(clv__dnn_check_headroom(error));
+      __atomic_store_n(primitive->has_run, true, __ATOMIC_RELAXED);
+    }
     dnnl_status_t status = dnnl_primitive_execute(static_cast<dnnl_primitive_t>(primitive->handle), dnn->stream, (int)count,
                                                   reinterpret_cast<const dnnl_exec_arg_t *>(arguments));
     return status == dnnl_success ? CLV_OK : clv__dnn_failed(error, status, "execute");

@@ -24,6 +24,7 @@ typedef struct clv__dnn_primitive {
   const clv__dnn_layout *source, *weights, *destination; /* the layouts the primitive expects; NULL if it has no such argument */
   size_t scratch_bytes;
   const char *implementation; /* oneDNN's name for the implementation */
+  bool *has_run;              /* whether it was executed; atomic */
 } clv__dnn_primitive;
 
 /* Ids of a primitive's arguments. */

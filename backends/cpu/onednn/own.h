@@ -26,6 +26,10 @@ struct clv__dnn_layout {
 
 clv_status clv__dnn_failed(clv_error *error, dnnl_status_t status, const char *call);
 
+/* Checks that the memory is there that oneDNN may map without checking: it crashes if it cannot map the code of a kernel. Another
+ * thread may still take it. Call this before a primitive is created, and before its first execution, which may generate code. */
+clv_status clv__dnn_check_headroom(clv_error *error);
+
 // Runs `body`, which returns a clv_status, and converts any exception into a status.
 template <typename Body>
 clv_status clv__dnn_guarded(clv_error *error, const char *call, Body body) noexcept {

@@ -86,6 +86,7 @@ clv_status finish(dnnl_primitive_desc_t desc, const char *call, bool allow_refer
   if (usable != CLV_OK && !allow_reference) return usable;
   auto *made = static_cast<clv__dnn_primitive *>(clv__arena_allocate_zero(arena, 1, sizeof(clv__dnn_primitive)));
   if (made == nullptr) return clv__error_memory(error, sizeof *made);
+  made->has_run = static_cast<bool *>(clv__arena_allocate_zero(arena, 1, sizeof(bool)));
   made->implementation = clv__arena_string(arena, name, std::strlen(name));
   const dnnl_memory_desc_t *source = wanted(desc, dnnl_query_src_md, 0);
   const dnnl_memory_desc_t *weights = wanted(desc, dnnl_query_weights_md, 0);
@@ -93,13 +94,14 @@ clv_status finish(dnnl_primitive_desc_t desc, const char *call, bool allow_refer
   if (source != nullptr) made->source = clv__dnn_layout_keep(arena, *source);
   if (weights != nullptr) made->weights = clv__dnn_layout_keep(arena, *weights);
   if (destination != nullptr) made->destination = clv__dnn_layout_keep(arena, *destination);
-  if (made->implementation == nullptr || (source != nullptr && made->source == nullptr) ||
+  if (made->has_run == nullptr || made->implementation == nullptr || (source != nullptr && made->source == nullptr) ||
       (weights != nullptr && made->weights == nullptr) || (destination != nullptr && made->destination == nullptr)) {
     return clv__error_memory(error, sizeof(clv__dnn_layout));
   }
   const dnnl_memory_desc_t *scratch = wanted(desc, dnnl_query_scratchpad_md, 0);
   made->scratch_bytes = scratch != nullptr ? dnnl_memory_desc_get_size(scratch) : 0;
   dnnl_primitive_t handle = nullptr;
+  CLV__TRY(clv__dnn_check_headroom(error));
   dnnl_status_t status = dnnl_primitive_create(&handle, desc);
   if (status != dnnl_success) return clv__dnn_failed(error, status, call);
   made->handle = handle;
