@@ -39,9 +39,13 @@ typedef struct clv_context_options {
   /* Folders to search for plugins: absolute paths, separated by colons. "": none. NULL: the folders of CLEAVE_PLUGIN_PATH, then
    * this installation's <libdir>/cleave/plugins. */
   const char *plugin_path;
+  /* Limit on the memory for values that follow from constants and are computed when a graph is planned, in addition to four bytes
+   * for each byte of its weights; 0: 64 MiB. Nodes beyond the limit run on a device. A plan file is read with the limit that the
+   * plan was made with. */
+  uint64_t fold_bytes;
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \
-  { sizeof(clv_context_options), NULL, NULL, NULL, CLV_CAPTURE_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL }
+  { sizeof(clv_context_options), NULL, NULL, NULL, CLV_CAPTURE_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL, 0 }
 
 /* Creates a context with the built-in backends. `options` may be NULL.
  * Errors: CLV_OUT_OF_MEMORY; CLV_INVALID_ARGUMENT, also for an environment variable that cannot be parsed.

@@ -213,6 +213,9 @@ static clv_status pass_node(pass *p, clv_node_id id) {
     p->operand_content[i] = v != CLV__NO_ID ? p->content[v] : NULL;
   }
   CLV__TRY(clv__operands_align(inputs, node->input_count, FLOAT_LIMIT, aligned, allocator, p->error));
+  for (uint32_t i = 0; p->fills != NULL && i < node->input_count; ++i) {
+    if (clv__fold_is_too_large(&aligned[i], *p->fills, &p->shared->fold_budget)) aligned[i].data = NULL;
+  }
   clv__content content;
   clv_status status = infer_node(p->shared, node, aligned, p->operand_content, outputs, &content, p->depth, p->error);
   clv__operands_release(inputs, node->input_count, aligned, allocator);

@@ -17,8 +17,19 @@ clv__fold_budget clv__fold_budget_of(const clv_graph *graph) {
     if (value->producer != CLV__NO_ID || (value->type.data == NULL && !value->is_unbound)) continue;
     if (!clv__tensor_size_bytes(&value->type, &size_bytes) || !clv__add(weights_bytes, size_bytes, &weights_bytes)) continue;
   }
-  if (!clv__multiply(weights_bytes, BYTES_PER_WEIGHT_BYTE, &bytes) || !clv__add(bytes, FREE_BYTES, &bytes)) bytes = SIZE_MAX;
+  const size_t free_bytes = graph != NULL && graph->fold_bytes > 0 ? graph->fold_bytes : FREE_BYTES;
+  if (!clv__multiply(weights_bytes, BYTES_PER_WEIGHT_BYTE, &bytes) || !clv__add(bytes, free_bytes, &bytes)) bytes = SIZE_MAX;
   return (clv__fold_budget){bytes, FREE_OPERATIONS + OPERATIONS_PER_WEIGHT_BYTE * (double)weights_bytes};
+}
+
+bool clv__fold_is_too_large(const clv_tensor *value, const clv__file_map_list *fills, const clv__fold_budget *budget) {
+  size_t size_bytes;
+  const uint8_t *data = value->data;
+  if (data == NULL || !clv__tensor_size_bytes(value, &size_bytes) || size_bytes <= budget->bytes) return false;
+  for (const clv__file_map_list *fill = fills; fill != NULL; fill = fill->next) {
+    if (data >= fill->map.data && data < fill->map.data + fill->map.size_bytes) return true;
+  }
+  return false;
 }
 
 /* The number of operations of a call whose shapes are known. */
@@ -146,17 +157,19 @@ static void *existing_bytes(const clv_graph *graph, const clv__node *node, const
   return source->data;
 }
 
-/* Returns at least `size_bytes` in which the element repeats: an existing mapping, or a new one with room for later constants. */
-static void *map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__arena *arena,
+/* Returns at least `size_bytes` in which the element repeats: an existing mapping, or a new one with room for later constants, if
+ * the budget suffices for the memory behind it. */
+static void *map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__fold_budget *budget, clv__arena *arena,
                       clv__file_map_list **fills) {
   enum { ROOM_BYTES = 16 << 20 };
   for (const clv__file_map_list *fill = *fills; fill != NULL; fill = fill->next) {
     if (fill->element_bytes != element_bytes || memcmp(fill->element, element, element_bytes) != 0) continue;
     if (fill->map.size_bytes >= size_bytes) return (void *)fill->map.data;
   }
+  if (size_bytes < ROOM_BYTES) size_bytes = ROOM_BYTES;
+  if (!spend(budget, clv__file_map_fill_memory(size_bytes), 0)) return NULL;
   clv__file_map_list *fill = clv__arena_allocate_zero(arena, 1, sizeof *fill);
   if (fill == NULL) return NULL;
-  if (size_bytes < ROOM_BYTES) size_bytes = ROOM_BYTES;
   if (clv__file_map_fill(element, element_bytes, size_bytes, &fill->map, NULL) != CLV_OK) return NULL;
   memcpy(fill->element, element, element_bytes);
   fill->element_bytes = element_bytes;
@@ -166,8 +179,9 @@ static void *map_fill(const void *element, size_t element_bytes, size_t size_byt
 }
 
 /* Maps a large ConstantOfShape; constants of the same value share the mapping. NULL if the node is not a ConstantOfShape, if it
- * is small, or if the system cannot map it. */
-static void *map_constant(const clv__node *node, const clv_tensor *output, clv__arena *arena, clv__file_map_list **fills) {
+ * is small, if it exceeds the budget, or if the system cannot map it. */
+static void *map_constant(const clv__node *node, const clv_tensor *output, clv__fold_budget *budget, clv__arena *arena,
+                          clv__file_map_list **fills) {
   enum { LEAST_BYTES = 32 << 10 };
   static const uint8_t zeros[8];
   size_t size_bytes;
@@ -178,7 +192,7 @@ static void *map_constant(const clv__node *node, const clv_tensor *output, clv__
   const size_t element_bytes = clv_dtype_size_bytes(output->dtype);
   const void *element = value == NULL ? zeros : value->tensor->data;
   if (element == NULL || element_bytes == 0 || element_bytes > sizeof zeros) return NULL;
-  return map_fill(element, element_bytes, size_bytes, arena, fills);
+  return map_fill(element, element_bytes, size_bytes, budget, arena, fills);
 }
 
 /* Runs the node's kernel, with outputs in the arena. `*computed` is false if the kernel does not support the node. */
@@ -273,11 +287,15 @@ clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tens
   if (!foldable(graph, node, op, inputs, limit_bytes, types)) return CLV_OK;
   if ((op->flags & CLV__OP_HAS_BODY) == 0) {
     void *existing = existing_bytes(graph, node, op, inputs, types);
-    if (existing == NULL && node->output_count == 1) existing = map_constant(node, &types[node->outputs[0]], arena, fills);
+    if (existing == NULL && node->output_count == 1)
+      existing = map_constant(node, &types[node->outputs[0]], budget, arena, fills);
     if (existing != NULL) {
       types[node->outputs[0]].data = existing;
       return CLV_OK;
     }
+  }
+  for (uint32_t i = 0; fills != NULL && i < node->input_count; ++i) {
+    if (clv__fold_is_too_large(&inputs[i], *fills, budget)) return CLV_OK;
   }
   size_t room = ((size_t)node->input_count + node->output_count) * sizeof(clv_tensor);
   clv_tensor *aligned = clv__allocate(graph->allocator, room);

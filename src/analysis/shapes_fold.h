@@ -10,9 +10,13 @@ typedef struct clv__fold_budget {
   double operations; /* FLOPs of the reference loops */
 } clv__fold_budget;
 
-/* Returns the budget of a graph: 64 MiB and 10^9 operations, plus four bytes and a hundred operations for each byte of its
- * weights. `graph` NULL: the budget of a graph without weights. */
+/* Returns the budget of a graph: 64 MiB (or graph->fold_bytes) and 10^9 operations, plus four bytes and a hundred operations for
+ * each byte of its weights. `graph` NULL: the budget of a graph without weights. */
 clv__fold_budget clv__fold_budget_of(const clv_graph *graph);
+
+/* Whether the value is in one of the mappings `fills` and larger than the rest of the budget. Its data is not to be read when
+ * planning: every page that is read counts as memory of the process. */
+bool clv__fold_is_too_large(const clv_tensor *value, const clv__file_map_list *fills, const clv__fold_budget *budget);
 
 /* Computes node `id` if all its inputs are known, its outputs are static and at most `limit_bytes` each, and its cost is within
  * the budget, which it reduces. Then sets types[output].data. The data is in `arena`, unless the bytes exist already (the input

@@ -16,9 +16,33 @@ static const clv_graph_view *view_for(const clv__device *device, const clv_graph
   return NULL;
 }
 
+/* Values above this size fit no address space. Sums of sizes below it do not overflow. */
+#define MOST_VALUE_BYTES ((size_t)1 << 47)
+
+/* Rejects a node with a value that is too large for any device. */
+static bool is_possible(const clv_graph_view *whole, uint32_t node, clv_verdict *verdict) {
+  const clv__node *n = &whole->graph->nodes[whole->nodes[node]];
+  for (uint32_t i = 0; i < n->input_count + n->output_count; ++i) {
+    const clv_value_id v = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
+    size_t size_bytes;
+    char text[96];
+    if (v == CLV__NO_ID) continue;
+    const clv_tensor *type = whole->types != NULL ? &whole->types[v] : &whole->graph->values[v].type;
+    if (!clv__tensor_is_static(type)) continue;
+    if (clv__tensor_size_bytes(type, &size_bytes) && size_bytes <= MOST_VALUE_BYTES) continue;
+    clv__tensor_text(type, text, sizeof text);
+    *verdict = (clv_verdict){0};
+    snprintf(verdict->reason, sizeof verdict->reason, "'%.40s' %.80s is larger than any memory", whole->graph->values[v].name,
+             text);
+    return false;
+  }
+  return true;
+}
+
 static void ask(const clv_host *host, const clv__device *device, const clv_graph_view *whole, uint32_t node,
                 clv_support_fn support, void *user_data, clv_verdict *verdict) {
   *verdict = (clv_verdict){0};
+  if (!is_possible(whole, node, verdict)) return;
   if (device->is_lost) {
     strcpy(verdict->reason, "removed: it did not answer in time");
     return;

@@ -37,6 +37,7 @@ clv_status clv_graph_load_params(clv_context *context, const char *path, const c
   clv__file_map_close(&map);
   if (status == CLV_OK && !is_json) status = clv__onnx_load_file(clv__context_allocator(context), path, graph, error);
   if (status == CLV_OK) status = clv__graph_check_files(*graph, error);
+  if (status == CLV_OK) (*graph)->fold_bytes = clv__context_settings(context)->fold_bytes;
   if (status != CLV_OK) {
     clv__graph_destroy(*graph);
     *graph = NULL;
@@ -54,10 +55,12 @@ clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t 
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, data and graph must not be NULL");
   }
   *graph = NULL;
-  if (clv__irjson_recognise(data, size_bytes)) {
-    return clv__irjson_load(clv__context_allocator(context), NULL, data, size_bytes, NULL, graph, error);
-  }
-  return clv__onnx_load_memory(clv__context_allocator(context), data, size_bytes, ownership == CLV_COPY, graph, error);
+  if (clv__irjson_recognise(data, size_bytes))
+    CLV__TRY(clv__irjson_load(clv__context_allocator(context), NULL, data, size_bytes, NULL, graph, error));
+  else
+    CLV__TRY(clv__onnx_load_memory(clv__context_allocator(context), data, size_bytes, ownership == CLV_COPY, graph, error));
+  (*graph)->fold_bytes = clv__context_settings(context)->fold_bytes;
+  return CLV_OK;
 }
 
 void clv_graph_destroy(clv_graph *graph) {

@@ -141,7 +141,8 @@ static clv_status read_cache_directory(const clv_context_options *options, const
 
 clv_status clv__settings_read(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
                               clv_error *error) {
-  *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES};
+  *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES,
+                              .fold_bytes = options->fold_bytes};
   CLV__TRY(check_isa(error));
   CLV__TRY(read_capture(options, settings, error));
   CLV__TRY(read_plugin_path(options, allocator, settings, error));

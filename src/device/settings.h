@@ -13,6 +13,7 @@ typedef struct clv__settings {
   uint64_t cache_bytes;
   char *plugin_path;    /* folders separated by colons; NULL: none */
   bool has_plugin_home; /* whether to search the installation's own plugin folder, after those of plugin_path */
+  uint64_t fold_bytes;  /* 0: the default */
 } clv__settings;
 
 /* Reads the settings. An option takes precedence: the variable for it is then not read. Values are case-insensitive. An empty

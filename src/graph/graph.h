@@ -59,7 +59,8 @@ struct clv_graph {
   const clv_allocator *allocator;
   clv__arena arena;
   const char *name;
-  const char *path; /* of the model's file; "" if it was read from memory */
+  const char *path;    /* of the model's file; "" if it was read from memory */
+  uint64_t fold_bytes; /* limit on computed constants (context.h); 0: the default */
   int64_t ir_version;
   uint32_t import_count;
   const clv__opset_import *imports;

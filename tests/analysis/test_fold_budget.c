@@ -155,6 +155,47 @@ static void hostile_models(void **state) {
   }
 }
 
+/* Whether Neg of a constant of `count` floats is computed, and the constant itself, if at most `fold_bytes` may be. */
+static void fill_and_negate(uint64_t fold_bytes, int64_t count, bool *is_filled, bool *is_negated) {
+  test_graph g;
+  clv_error error = {0};
+  clv__shapes *shapes;
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "x", CLV_F32, 1, (const int64_t[]){1});
+  constant(&g, "n", count);
+  test_graph_node(&g, "fill", "ConstantOfShape", "n", "filled");
+  test_graph_node(&g, "neg", "Neg", "filled", "negative");
+  test_graph_node(&g, "y", "Add", "x,x", "y");
+  clv_graph *graph = test_graph_end(&g, "y,negative");
+  graph->fold_bytes = fold_bytes;
+  assert_ok(clv__shapes_infer(graph, NULL, 0, CLV__FOLD_ALL, &shapes, &error), error);
+  const clv_node_id neg = graph->values[graph->outputs[1]].producer;
+  *is_negated = shapes->node_folded[neg];
+  *is_filled = shapes->node_folded[graph->values[graph->nodes[neg].inputs[0]].producer];
+  clv__shapes_destroy(shapes);
+  clv_graph_destroy(graph);
+}
+
+/* The option, and the memory behind constants that repeat one element: 2^-10 of their size. */
+static void the_limit_is_an_option(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t fold_bytes;
+    int64_t count;
+    bool is_filled, is_negated;
+  } cases[] = {{0, 10 << 20, true, true},
+               {8 << 20, 10 << 20, true, false},
+               {0, 20 << 20, true, false},
+               {100 << 20, 20 << 20, true, true},
+               {0, (int64_t)1 << 36, false, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    bool is_filled, is_negated;
+    fill_and_negate(cases[i].fold_bytes, cases[i].count, &is_filled, &is_negated);
+    if (is_filled != cases[i].is_filled || is_negated != cases[i].is_negated)
+      fail_msg("case %zu: filled %d, negated %d", i, is_filled, is_negated);
+  }
+}
+
 /* The budget grows with the weights, so weights of any size are transposed and converted at plan time. */
 static void weights_fold(void **state) {
   (void)state;
@@ -190,6 +231,7 @@ static void weights_fold(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_models), cmocka_unit_test(weights_fold)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_models), cmocka_unit_test(the_limit_is_an_option),
+                                     cmocka_unit_test(weights_fold)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

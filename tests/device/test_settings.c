@@ -50,7 +50,7 @@ static void expect(const char *environment, const clv_context_options *options, 
 }
 
 static clv__settings defaults(void) {
-  return (clv__settings){CLV_CAPTURE_AUTO, 12, 256ull << 20, false, NULL, 1ull << 30, NULL, true};
+  return (clv__settings){CLV_CAPTURE_AUTO, 12, 256ull << 20, false, NULL, 1ull << 30, NULL, true, 0};
 }
 
 static void nothing_said(void **state) {
@@ -138,28 +138,28 @@ static void options_win(void **state) {
   (void)state;
   static const char all[] = "CLEAVE_GRAPH=on;CLEAVE_GRAPH_CACHE=5;CLEAVE_PREFILL_GRAPH=on;CLEAVE_CACHE_DIR=/c";
   static const char unreadable[] = "CLEAVE_GRAPH=perhaps;CLEAVE_GRAPH_CACHE=-1;CLEAVE_PREFILL_GRAPH=2;CLEAVE_CACHE_DIR=/c";
-  expect(all, NULL, (clv__settings){CLV_CAPTURE_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
+  expect(all, NULL, (clv__settings){CLV_CAPTURE_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true, 0});
   clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
   options.capture = CLV_CAPTURE_OFF;
   options.capture_cache_entries = 7;
   options.capture_cache_bytes = 100;
   options.capture_prefill = CLV_SWITCH_OFF;
   options.cache_bytes = 200;
-  const clv__settings said = {CLV_CAPTURE_OFF, 7, 100, false, (char *)"/c", 200, NULL, true};
+  const clv__settings said = {CLV_CAPTURE_OFF, 7, 100, false, (char *)"/c", 200, NULL, true, 0};
   expect(all, &options, said);
   expect(unreadable, &options, said); /* a variable is not read if its option is set */
   options.capture = CLV_CAPTURE_AUTO;
   options.capture_prefill = CLV_SWITCH_ON;
-  expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_CAPTURE_AUTO, 7, 100, true, NULL, 200, NULL, true});
+  expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_CAPTURE_AUTO, 7, 100, true, NULL, 200, NULL, true, 0});
   options.capture_cache_entries = 0;
-  expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_CAPTURE_OFF, 0, 100, true, NULL, 200, NULL, true});
+  expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_CAPTURE_OFF, 0, 100, true, NULL, 200, NULL, true, 0});
   /* An older program without these options: all come from the environment, whatever bytes follow its struct. */
   clv_context_options older;
   memset(&older, 0xa5, sizeof older);
   older.struct_size = (uint32_t)offsetof(clv_context_options, capture);
   older.allocator = NULL;
   older.log = NULL;
-  expect(all, &older, (clv__settings){CLV_CAPTURE_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
+  expect(all, &older, (clv__settings){CLV_CAPTURE_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true, 0});
 }
 
 static void unreadable(void **state) {

@@ -139,11 +139,16 @@ static int make_pattern(const void *element, size_t element_bytes, size_t size_b
   return file;
 }
 
-clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map,
-                              clv_error *error) {
+size_t clv__file_map_fill_memory(size_t size_bytes) {
   enum { MOST_PIECES = 1024 }; /* limit: the system bounds the number of mappings per process */
   size_t piece = 256u << 10;   /* small enough to stay in a cache while it is read repeatedly */
   while (size_bytes / piece > MOST_PIECES) piece *= 2;
+  return piece;
+}
+
+clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map,
+                              clv_error *error) {
+  const size_t piece = clv__file_map_fill_memory(size_bytes);
   *map = (clv__file_map){0};
   int file = make_pattern(element, element_bytes, piece);
   if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "cannot create a file in memory: %s", strerror(errno));

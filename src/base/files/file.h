@@ -31,6 +31,7 @@ void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_
 /* A read-only mapping of `size_bytes` that repeats one element. It maps the same few pages repeatedly, so a large constant
  * with a single value costs address space but hardly any memory. CLV_NOT_SUPPORTED if the system cannot do this: fill memory
  * instead. */
+size_t clv__file_map_fill_memory(size_t size_bytes); /* the memory that such a mapping takes */
 clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map, clv_error *error);
 
 /* A list of mappings; the owner of the list closes them. */

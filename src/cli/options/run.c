@@ -18,6 +18,8 @@ void cli_context_options(cli_invocation *cli, clv_context_options *options) {
     uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* larger values are reduced to INT32_MAX */
     options->capture_cache_entries = entries > INT32_MAX ? INT32_MAX : (int32_t)entries;
   }
+  const uint64_t fold_mib = cli_number(cli, OPTION_FOLD_LIMIT, 0);
+  options->fold_bytes = fold_mib > UINT64_MAX >> 20 ? UINT64_MAX : fold_mib << 20;
   options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);
 }
 

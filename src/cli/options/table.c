@@ -58,6 +58,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                       "the model to use with a plan file"},
     [OPTION_PARAMS] = {"params", 0, CLI_TEXT, true, SIZED | CLI_IN(profile), 0, "FILE", NULL,
                        "weights for a model whose file contains none (IR JSON): safetensors or npz"},
+    [OPTION_FOLD_LIMIT] = {"fold-limit", 0, CLI_NUMBER, false, SIZED | CLI_IN(profile) | CLI_IN(test), 1, "MIB", "64",
+                           "memory, in MiB, for values that follow from constants and are computed when planning, in addition "
+                           "to four times the weights; nodes beyond the limit run on a device"},
     [OPTION_NODES] = {"nodes", 0, CLI_FLAG, false, CLI_IN(inspect), 0, NULL, NULL, "list every node with its shapes"},
     [OPTION_OUTPUT] = {"output", 'o', CLI_TEXT, false, CLI_IN(plan) | CLI_IN(profile) | CLI_IN(gnn), 0, "FILE", NULL,
                        "write the result to FILE"},
