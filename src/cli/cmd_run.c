@@ -111,20 +111,31 @@ static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
   return cli_json_print(r->cli, root, error);
 }
 
+static clv_status run_again(void *user_data, clv_error *error) {
+  run *r = user_data;
+  memset(r->outputs, 0, r->value_count * sizeof *r->outputs);
+  return clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error);
+}
+
+/* Call at the end: the run that measures operators overwrites the outputs. */
 static clv_status write_trace(run *r, clv_error *error) {
   const char *path = cli_text(r->cli, OPTION_TRACE, NULL);
+  clv__trace_operators operators;
   if (path == NULL) return CLV_OK;
+  cli_progress(r->cli, "measuring the operators of %s", r->job.path);
   size_t count;
   const clv__trace_event *events = clv__session_trace_events(r->session, &count);
   clv__session_trace(r->session, false);
-  return clv__report_trace(clv__session_plan(r->session), events, count, path, error);
+  clv_status status = clv__trace_operators_measure(r->session, run_again, r, &operators, error);
+  if (status == CLV_OK) status = clv__report_trace(clv__session_plan(r->session), events, count, &operators, path, error);
+  clv__trace_operators_finish(&operators);
+  return status;
 }
 
 static clv_status finish_run(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
   const char *folder = cli_text(cli, OPTION_OUTPUT_DIR, NULL);
   bool wants_verdict = cli_is_given(cli, OPTION_VERIFY);
-  CLV__TRY(write_trace(r, error));
   if (folder != NULL) CLV__TRY(cli_values_write(cli, folder, r->values, r->value_count, error));
   if (!cli->json) {
     CLV__TRY(print_outputs(r, error));
@@ -146,6 +157,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
     if (status != CLV_OK) clv__error_prefix(error, status, "%s", r.job.path);
   }
   if (status == CLV_OK) status = finish_run(&r, error);
+  if (status == CLV_OK) status = write_trace(&r, error);
   clv_session_destroy(r.session);
   cli_job_finish(cli, &r.job);
   return status;

@@ -92,6 +92,62 @@ static void append_event(writer *w, const clv__trace_event *event) {
   clv__text_finish(&name);
 }
 
+/* ---- Operators inside partitions ---- */
+
+/* Draws the operators of some partitions from `begin_ns` on, at most up to `end_ns`. */
+static void append_operators(writer *w, const clv__trace_operators *operators, const bool *is_drawn, uint32_t lane,
+                             uint64_t begin_ns, uint64_t end_ns) {
+  double sum_ns = 0, at_ns = (double)(begin_ns - w->origin_ns), length_ns = (double)(end_ns - begin_ns);
+  for (size_t i = 0; i < operators->count; ++i) {
+    if (is_drawn[operators->items[i].partition]) sum_ns += (double)operators->items[i].time_ns;
+  }
+  const double scale = sum_ns > length_ns ? length_ns / sum_ns : 1;
+  for (size_t i = 0; i < operators->count; ++i) {
+    const clv__trace_operator *o = &operators->items[i];
+    if (!is_drawn[o->partition]) continue;
+    begin_event(w);
+    clv__text_append(w->text, "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"operator\",\"name\":", lane,
+                     at_ns / 1e3, scale * (double)o->time_ns / 1e3);
+    clv__html_json_string(w->text, o->label);
+    clv__text_append(w->text, ",\"args\":{\"partition\":%u,\"node\":", o->partition);
+    clv__html_json_string(w->text, o->node);
+    clv__text_append(w->text, ",\"implementation\":");
+    clv__html_json_string(w->text, o->implementation);
+    clv__text_append(w->text, ",\"own_run_ms\":%.6f}}", (double)o->time_ns / 1e6);
+    at_ns += scale * (double)o->time_ns;
+  }
+}
+
+/* Draws the operators of the partition of a step. A replay has one event for several partitions of its device: the last one's. */
+static void append_inside(writer *w, const clv__trace_event *events, size_t count, const clv__trace_event *event,
+                          const clv__trace_operators *operators, bool *is_drawn) {
+  const clv_plan *plan = w->plan;
+  if (event->kind != CLV__TRACE_STEP || plan->steps[event->step].is_transfer) return;
+  memset(is_drawn, 0, plan->partition_count * sizeof *is_drawn);
+  const uint32_t last = plan->steps[event->step].index;
+  for (uint32_t s = 0; event->is_replay && s < event->step; ++s) {
+    if (!plan->steps[s].is_transfer)
+      is_drawn[plan->steps[s].index] = plan->partitions[plan->steps[s].index].device == plan->partitions[last].device;
+  }
+  for (size_t i = 0; event->is_replay && i < count; ++i) {
+    if (events[i].kind == CLV__TRACE_STEP && events[i].request == event->request && !plan->steps[events[i].step].is_transfer)
+      is_drawn[plan->steps[events[i].step].index] = false;
+  }
+  is_drawn[last] = true;
+  append_operators(w, operators, is_drawn, event->lane, event->begin_ns, event->end_ns);
+}
+
+static void append_all(writer *w, const clv__trace_event *events, size_t count, const clv__trace_operators *operators) {
+  bool *is_drawn = NULL;
+  if (operators != NULL && operators->count > 0)
+    is_drawn = clv__allocate_zero(w->text->allocator, w->plan->partition_count * sizeof *is_drawn);
+  for (size_t i = 0; i < count; ++i) {
+    append_event(w, &events[i]);
+    if (is_drawn != NULL) append_inside(w, events, count, &events[i], operators, is_drawn);
+  }
+  clv__release(w->text->allocator, is_drawn);
+}
+
 static void name_rows(writer *w, const clv__trace_event *events, size_t count) {
   bool used[CLV__MAX_LANES] = {false}, driven[CLV_MAX_IN_FLIGHT] = {false};
   for (size_t i = 0; i < count; ++i) {
@@ -109,8 +165,8 @@ static void name_rows(writer *w, const clv__trace_event *events, size_t count) {
   }
 }
 
-clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count, const char *path,
-                             clv_error *error) {
+clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count,
+                             const clv__trace_operators *operators, const char *path, clv_error *error) {
   clv__text text;
   clv__text_init(&text, plan->graph->allocator);
   writer w = {.plan = plan, .text = &text, .is_first = true};
@@ -121,7 +177,7 @@ clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *event
   begin_event(&w);
   clv__text_append(&text, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"cleave\"}}");
   name_rows(&w, events, count);
-  for (size_t i = 0; i < count; ++i) append_event(&w, &events[i]);
+  append_all(&w, events, count, operators);
   clv__text_append(&text, "\n]}\n");
   clv_status status = text.failed ? clv__error_memory(error, text.size_bytes) : CLV_OK;
   if (status == CLV_OK) status = clv__file_write(path, text.data, text.size_bytes, error);

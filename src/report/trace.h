@@ -4,10 +4,32 @@
 
 #include "execute/session.h"
 
+/* A step inside a partition, such as a kernel, with its time in one run. */
+typedef struct clv__trace_operator {
+  uint32_t partition;
+  const char *label;          /* its nodes' operators, or the device's name for it */
+  const char *implementation; /* may be "" */
+  const char *node;           /* the name of its first node; "" if it has none */
+  uint64_t time_ns;
+} clv__trace_operator;
+
+typedef struct clv__trace_operators {
+  clv__arena arena;
+  clv__trace_operator *items; /* by partition, in the order in which they run */
+  size_t count, capacity;
+} clv__trace_operators;
+
+/* Measures the steps inside the partitions, on devices that report them, in one more run of the session, which `run` makes. That
+ * run executes everything anew, without captures. The session must have run before. Finish the result in any case. */
+clv_status clv__trace_operators_measure(clv_session *session, clv_status (*run)(void *user_data, clv_error *error),
+                                        void *user_data, clv__trace_operators *operators, clv_error *error);
+void clv__trace_operators_finish(clv__trace_operators *operators); /* accepts one that is all zero */
+
 /* Writes a file in the Trace Event Format (JSON). Each device has a row for partitions and one for copies; each request in flight
- * has a row for the host thread that drives it. Partitions and copies also state their predicted time. The file is written
+ * has a row for the host thread that drives it. Partitions and copies also state their predicted time. Operators (NULL: none) are
+ * drawn inside their partitions, one after the other, shortened if they took longer than the partition. The file is written
  * completely or not at all. */
-clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count, const char *path,
-                             clv_error *error);
+clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count,
+                             const clv__trace_operators *operators, const char *path, clv_error *error);
 
 #endif

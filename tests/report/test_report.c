@@ -147,12 +147,21 @@ static void test_trace(void **state) {
   const clv__trace_event events[] = {{.kind = CLV__TRACE_WAIT, .step = CLV__NO_ID, .begin_ns = 9000, .end_ns = 9500},
                                      {.kind = CLV__TRACE_RUN, .step = CLV__NO_ID, .begin_ns = 4000, .end_ns = 10000},
                                      {.kind = CLV__TRACE_STEP, .step = 0, .begin_ns = 5250, .end_ns = 8000}};
+  clv__trace_operator inside[] = {{.label = "Conv", .implementation = "jit", .node = "c", .time_ns = 1000},
+                                  {.label = "Relu", .implementation = "", .node = "r", .time_ns = 500},
+                                  {.label = "elsewhere", .implementation = "", .node = "", .time_ns = 700}};
+  const uint32_t at = p.plan->steps[0].index;
+  inside[0].partition = inside[1].partition = at;
+  inside[2].partition = at + 1;
+  const clv__trace_operators operators = {.items = inside, .count = 3};
   char path[64];
   clv_error error = {0};
   clv__file_map map;
   clv__text text;
+  assert_false(p.plan->steps[0].is_transfer);
+  assert_true(p.plan->partition_count > at + 1);
   snprintf(path, sizeof path, "/tmp/cleave-trace-%d.json", (int)getpid());
-  assert_ok(clv__report_trace(p.plan, events, sizeof events / sizeof *events, path, &error), error);
+  assert_ok(clv__report_trace(p.plan, events, sizeof events / sizeof *events, &operators, path, &error), error);
   assert_ok(clv__file_map_open(path, &map, &error), error);
   clv__text_init(&text, clv__allocator_default());
   clv__text_append(&text, "%.*s", (int)map.size_bytes, (const char *)map.data);
@@ -161,7 +170,9 @@ static void test_trace(void **state) {
   assert_int_equal(count_of(text.data, "\"ts\":5.000,\"dur\":0.500"), 1);
   assert_int_equal(count_of(text.data, "\"ts\":0.000,\"dur\":6.000"), 1);
   assert_int_equal(count_of(text.data, "\"ts\":1.250,\"dur\":2.750"), 1);
-  assert_int_equal(count_of(text.data, "\"ts\":"), 3);
+  assert_int_equal(count_of(text.data, "\"ts\":1.250,\"dur\":1.000,\"cat\":\"operator\",\"name\":\"Conv\""), 1);
+  assert_int_equal(count_of(text.data, "\"ts\":2.250,\"dur\":0.500,\"cat\":\"operator\",\"name\":\"Relu\""), 1);
+  assert_int_equal(count_of(text.data, "\"ts\":"), 5);
   clv__text_finish(&text);
   finish(&p);
 }

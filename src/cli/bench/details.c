@@ -42,6 +42,11 @@ static clv_status measure_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status run_untimed(void *user_data, clv_error *error) {
+  double ignored;
+  return bench_run_once(user_data, &ignored, error);
+}
+
 /* Traces further runs, so that tracing does not affect the measured ones. */
 static clv_status trace_runs(bench *b, clv_error *error) {
   const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
@@ -52,7 +57,11 @@ static clv_status trace_runs(bench *b, clv_error *error) {
   for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
   clv__session_trace(b->session, false);
   const clv__trace_event *events = clv__session_trace_events(b->session, &count);
-  return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
+  clv__trace_operators operators;
+  clv_status status = clv__trace_operators_measure(b->session, run_untimed, b, &operators, error);
+  if (status == CLV_OK) status = clv__report_trace(clv__session_plan(b->session), events, count, &operators, path, error);
+  clv__trace_operators_finish(&operators);
+  return status;
 }
 
 clv_status bench_measure_details(bench *b, clv_error *error) {
