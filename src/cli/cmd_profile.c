@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/job.h"
@@ -29,7 +30,12 @@ typedef struct profiling {
   char day[16];
   const char *subject; /* the current model, or "" */
   uint32_t measured[CLV__MAX_DEVICES];
-  uint32_t device, first; /* the current device; the first device measured */
+  uint32_t device;     /* the current device */
+  bool is_expecting;   /* models are not measured; what they need is added to `expected` */
+  bool has_told_sizes; /* that sizes are open */
+  bool is_short;       /* the budget ended before everything was measured */
+  uint64_t end_ns;     /* of the budget; 0: none */
+  clv__expectation expected;
   clv_status status;
   clv_error *error;
 } profiling;
@@ -49,8 +55,10 @@ static void progress(void *user_data, const char *device, const char *what, uint
 
 static clv_status begin(profiling *p, clv_error *error) {
   const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
+  const double seconds = cli_real(p->cli, OPTION_SECONDS, 0);
   time_t now = time(NULL);
   struct tm day;
+  if (seconds > 0 && seconds < 1e9) p->end_ns = clv__clock_ns() + (uint64_t)(1e9 * seconds);
   p->options = (clv__measure_options){.runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS),
                                       .day = p->day,
                                       .progress = progress,
@@ -73,6 +81,9 @@ static clv_status begin(profiling *p, clv_error *error) {
 
 static clv_status measure_graph(profiling *p, const clv_graph *graph, const clv__shapes *shapes, clv_error *error) {
   uint32_t measured;
+  for (uint32_t d = 0; p->is_expecting && d < p->devices->count; ++d)
+    CLV__TRY(clv__measure_expect(p->devices, d, graph, shapes, &p->options, p->profile, &p->expected, error));
+  if (p->is_expecting) return CLV_OK;
   CLV__TRY(clv__measure_graph(p->devices, p->device, graph, shapes, &p->options, p->profile, &measured, error));
   p->measured[p->device] += measured;
   return CLV_OK;
@@ -92,9 +103,10 @@ static clv_status measure_model(profiling *p, const char *path, clv_error *error
   CLV__TRY_GOTO(cli_graph_load(cli, path, &graph, error));
   CLV__TRY_GOTO(cli_inputs_read(cli, graph, &inputs, error));
   bool quiet = cli->quiet;
-  cli->quiet = quiet || p->device != p->first; /* report open sizes only once */
+  cli->quiet = quiet || p->has_told_sizes;
   status = cli_inputs_sizes(cli, graph, &inputs, true, &sizes, &count, error);
   cli->quiet = quiet;
+  p->has_told_sizes = true;
   if (status != CLV_OK) goto cleanup;
   given = clv__allocate_zero(cli->allocator, (count + 1) * sizeof *given);
   if (given == NULL) {
@@ -133,36 +145,79 @@ static clv_status measure_common(profiling *p, clv_error *error) {
   }
 }
 
-/* Measures one device completely, on a thread of its own. The worker threads of its parallel loops end with that thread and do
- * not compete with the next device for cores. */
+static clv_status measure_models(profiling *p, clv_error *error) {
+  const cli_options *options = p->cli->options;
+  if (options->operand_count == 0) return measure_common(p, error);
+  for (uint32_t i = 0; i < options->operand_count; ++i) CLV__TRY(measure_model(p, options->operands[i], error));
+  return CLV_OK;
+}
+
 static void *measure_device(void *argument) {
   profiling *p = argument;
-  const cli_options *options = p->cli->options;
   p->subject = "";
   p->status = clv__measure_device(p->devices, p->device, &p->options, p->profile, p->error);
-  for (uint32_t i = 0; i < options->operand_count && p->status == CLV_OK; ++i)
-    p->status = measure_model(p, options->operands[i], p->error);
-  if (p->status == CLV_OK && options->operand_count == 0) p->status = measure_common(p, p->error);
   return NULL;
 }
 
-/* Measures host devices first. The drivers of other devices keep threads, which may compete for cores, until the devices are
- * closed. */
-static clv_status measure_all(profiling *p, clv_error *error) {
+static void *measure_nodes(void *argument) {
+  profiling *p = argument;
+  p->status = measure_models(p, p->error);
+  return NULL;
+}
+
+/* Gives the current device its share of what is left of the budget. */
+static void share_budget(profiling *p, uint32_t devices_left) {
+  const uint64_t now_ns = clv__clock_ns();
+  if (p->end_ns > 0) p->options.end_ns = p->end_ns <= now_ns ? now_ns : now_ns + (p->end_ns - now_ns) / devices_left;
+}
+
+/* Calls `measure` for each device on a thread of its own: the worker threads of its parallel loops end with that thread and do
+ * not compete with the next device for cores. Host devices come first, because the drivers of other devices keep threads until
+ * the devices are closed. */
+static clv_status for_each_device(profiling *p, void *(*measure)(void *), clv_error *error) {
+  uint32_t left = p->devices->count;
   p->error = error;
-  p->first = CLV__NO_ID;
   for (uint32_t pass = 0; pass < 2; ++pass) {
     for (p->device = 0; p->device < p->devices->count; ++p->device) {
       pthread_t thread;
       if ((p->devices->items[p->device].space == CLV__SPACE_HOST) != (pass == 0)) continue;
-      if (p->first == CLV__NO_ID) p->first = p->device;
-      int code = pthread_create(&thread, NULL, measure_device, p);
+      share_budget(p, left--);
+      int code = pthread_create(&thread, NULL, measure, p);
       if (code != 0) return clv__error_set(error, CLV_OUT_OF_MEMORY, "pthread_create: %s", strerror(code));
       pthread_join(thread, NULL);
-      if (p->status != CLV_OK) return p->status;
+      if (p->status == CLV_CANCELLED && !clv__is_stopped(p->options.stop)) {
+        p->is_short = true; /* the device's share of the budget is spent */
+        clv__error_clear(error);
+        p->status = CLV_OK;
+      }
+      CLV__TRY(p->status);
     }
   }
   return CLV_OK;
+}
+
+/* Says how long the nodes of the models will take, from the rates of the devices that were just measured. */
+static clv_status tell_expected(profiling *p, clv_error *error) {
+  char time[CLV__LABEL_BYTES], budget[64] = "";
+  p->is_expecting = true;
+  clv_status status = measure_models(p, error);
+  p->is_expecting = false;
+  CLV__TRY(status);
+  if (p->end_ns > 0) snprintf(budget, sizeof budget, "; it ends after %g s (--seconds)", cli_real(p->cli, OPTION_SECONDS, 0));
+  cli_note(p->cli, "measuring %u kinds of nodes and up to %u blocks of them takes about %s%s", p->expected.nodes,
+           p->expected.blocks, clv__label_time((uint64_t)(1e9 * p->expected.seconds), time), budget);
+  return CLV_OK;
+}
+
+static clv_status measure_all(profiling *p, clv_error *error) {
+  CLV__TRY(for_each_device(p, measure_device, error));
+  CLV__TRY(tell_expected(p, error));
+  if (p->devices->count > 1) { /* ends the threads of drivers */
+    clv_devices_close(p->devices);
+    p->devices = NULL;
+    CLV__TRY(cli_devices_open(p->cli, NULL, &p->devices, error));
+  }
+  return for_each_device(p, measure_nodes, error);
 }
 
 /* ---- Output ---- */
@@ -232,6 +287,8 @@ static clv_status print_json(profiling *p, clv_error *error) {
   }
   json_object_set_new(root, "file", cli_json_text(cli_text(p->cli, OPTION_OUTPUT, NULL)));
   json_object_set_new(root, "runs", json_integer(p->options.runs));
+  json_object_set_new(root, "expected_seconds", cli_json_real(p->expected.seconds));
+  json_object_set_new(root, "partial", json_boolean(p->is_short));
   json_object_set_new(root, "devices", list);
   return cli_json_print(p->cli, root, error);
 }
@@ -278,16 +335,21 @@ static clv_status measure_and_write(profiling *p, clv_error *error) {
   const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
   if (path == NULL) {
     cli_note(p->cli, "the profile is not saved: give -o FILE to write it");
-    return measure_all(p, error);
+    CLV__TRY(measure_all(p, error));
+    if (p->is_short) cli_note(p->cli, "the budget was spent before everything was measured");
+    return CLV_OK;
   }
   p->options.stop = cli_interrupt_keep();
   clv_status status = measure_all(p, error);
-  p->profile->is_partial = status == CLV_CANCELLED;
+  p->profile->is_partial = status == CLV_CANCELLED || p->is_short;
   if (status == CLV_OK || status == CLV_CANCELLED) {
     clv_status written = clv__profile_update(p->profile, path, error);
     if (written != CLV_OK) status = written;
   }
   cli_interrupt_keep_end();
+  if (status == CLV_OK && p->is_short) {
+    cli_note(p->cli, "the budget was spent before everything was measured; the same command with --continue measures the rest");
+  }
   if (status != CLV_CANCELLED) return status;
   p->cli->exit_status = cli_interrupt_status();
   return clv__error_set(error, status,
@@ -317,10 +379,12 @@ const cli_command cli_command_profile = {
         "the median of several runs after a warm-up. Without a model, measures common operators in several sizes. An\n"
         "existing profile is extended, so several models and devices can share one file. Measure on an idle machine, with\n"
         "the same --threads and --npu-spec as for the runs: with another number of threads, the CPU counts as another\n"
-        "device. Ctrl-C writes what was measured so far; --continue goes on.",
+        "device. The command says how long it will take, once the rates of the devices are known. --seconds limits the time,\n"
+        "which the devices share. Ctrl-C writes what was measured so far, too; --continue goes on.",
     .examples =
         "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json                  # measure the nodes of a model\n"
         "  cleave profile bert.onnx --dim sequence=128 -o costs.json                     # add another model to the file\n"
+        "  cleave profile resnet50.onnx -o costs.json --seconds 10 --continue            # measure for 10 s what is missing\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare    # plan with the measured costs\n",
     .execute = execute,
 };

@@ -13,12 +13,26 @@ typedef struct clv__measure_options {
   void (*progress)(void *user_data, const char *device, const char *what, uint32_t done, uint32_t total);
   void *user_data;
   const clv__stop
-      *stop;    /* may be NULL. Ends the measurements after the current item with CLV_CANCELLED; the profile stays valid */
-  bool goes_on; /* true: whatever the profile already has is not measured again */
+      *stop;       /* may be NULL. Ends the measurements after the current item with CLV_CANCELLED; the profile stays valid */
+  bool goes_on;    /* true: whatever the profile already has is not measured again */
+  uint64_t end_ns; /* on clv__clock_ns(): ends the measurements in the same way as `stop`; 0: no limit */
 } clv__measure_options;
+
+/* What is left to measure for a graph on a device: kinds of nodes, the most blocks, and a rough time, from prices. */
+typedef struct clv__expectation {
+  uint32_t nodes, blocks;
+  double seconds;
+} clv__expectation;
 
 /* Measures the launch, copies and peaks of a device (probe.c). */
 clv_status clv__measure_device(clv_devices *devices, uint32_t device, const clv__measure_options *options, clv__profile *profile,
+                               clv_error *error);
+/* Whether options->stop or options->end_ns ends the measurements. */
+bool clv__measure_is_over(const clv__measure_options *options);
+
+/* Adds to `expectation` what clv__measure_graph() would measure. Runs nothing (survey.c). */
+clv_status clv__measure_expect(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
+                               const clv__measure_options *options, clv__profile *profile, clv__expectation *expectation,
                                clv_error *error);
 /* Measures the nodes of a graph, and blocks of them, on a device (survey.c). Only nodes that the device supports and whose
  * sizes are all known are measured. `measured` counts these nodes. */

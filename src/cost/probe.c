@@ -259,7 +259,7 @@ clv_status clv__measure_device(clv_devices *devices, uint32_t index, const clv__
   CLV__TRY(keep(profile, device->info.kind, &tables->kind, error));
   CLV__TRY(keep(profile, device->info.description, &tables->description, error));
   CLV__TRY(keep(profile, options->day, &tables->measured, error));
-  if (clv__is_stopped(options->stop)) return clv__error_set(error, CLV_CANCELLED, "%s was not measured", device->name);
+  if (clv__measure_is_over(options)) return clv__error_set(error, CLV_CANCELLED, "%s was not measured", device->name);
   if (options->goes_on && tables->launch.runs > 0) return CLV_OK;
   if (options->progress != NULL)
     options->progress(options->user_data, device->name, "launch time, copy times and peak rates", 0, 0);

@@ -4,6 +4,9 @@
  * several equal blocks is measured. Afterwards profile_solve.c computes prices from the times. */
 #include <string.h>
 
+#include "base/clock.h"
+
+#include "cost/cost.h"
 #include "cost/signature.h"
 #include "cost/survey.h"
 
@@ -11,8 +14,12 @@ void clv__survey_report(clv__survey *s, const char *what, uint32_t total) {
   if (s->options->progress != NULL) s->options->progress(s->options->user_data, s->device->name, what, s->done, total);
 }
 
+bool clv__measure_is_over(const clv__measure_options *options) {
+  return clv__is_stopped(options->stop) || (options->end_ns > 0 && clv__clock_ns() >= options->end_ns);
+}
+
 clv_status clv__survey_check(const clv__survey *s, clv_error *error) {
-  if (!clv__is_stopped(s->options->stop)) return CLV_OK;
+  if (!clv__measure_is_over(s->options)) return CLV_OK;
   return clv__error_set(error, CLV_CANCELLED, "not everything was measured");
 }
 
@@ -119,6 +126,54 @@ static clv_status prepare(clv__survey *s, const clv__capability *capability, uin
   return status;
 }
 
+/* ---- What is to be expected ---- */
+
+void clv__survey_expect(const clv__survey *s, uint64_t time_ns, clv__expectation *expected) {
+  static const double compile_s = 3e-3, warm_s = 2e-3, repeated = 1.3; /* some measurements are repeated */
+  const double once_s = 1e-9 * (double)time_ns, runs = clv__measure_runs(s->options->runs, time_ns);
+  expected->seconds += compile_s + (once_s > warm_s ? once_s : warm_s) + repeated * runs * once_s;
+}
+
+/* The prices of all nodes, from the profile so far. */
+static clv_status price_nodes(clv__survey *s, uint32_t device, clv_error *error) {
+  clv__cost_model *model;
+  uint64_t *prices_ns = clv__arena_allocate_zero(&s->arena, s->graph->node_count, sizeof *prices_ns);
+  if (prices_ns == NULL) return clv__error_memory(error, s->graph->node_count * sizeof *prices_ns);
+  CLV__TRY(clv__cost_model_create(s->devices, s->whole, s->shapes->node_folded, s->profile, &model, error));
+  for (clv_node_id node = 0; node < s->graph->node_count; ++node) {
+    if (!is_fixed(s, node)) prices_ns[node] = clv__cost_node(model, node, device).time_ns;
+  }
+  clv__cost_model_destroy(model);
+  s->prices_ns = prices_ns;
+  return CLV_OK;
+}
+
+static clv_status expect_graph(clv__survey *s, uint32_t device, clv__expectation *expected, clv_error *error) {
+  clv_graph_view *whole;
+  clv__capability capability;
+  uint32_t total = 0;
+  CLV__TRY(clv__view_create_whole(s->graph, s->shapes->types, &s->arena, &whole, error));
+  s->whole = whole;
+  CLV__TRY(clv__profile_find_or_add_device(s->profile, s->device->info.fingerprint, &s->tables, error));
+  CLV__TRY(clv__capability_ask(s->devices, whole, s->shapes->node_folded, NULL, NULL, NULL, &capability, error));
+  clv_status status = prepare(s, &capability, device, &total, error);
+  if (status == CLV_OK) status = find_runs(s, &capability, device, error);
+  clv__capability_finish(&capability);
+  if (status == CLV_OK) status = price_nodes(s, device, error);
+  bool *is_counted = clv__arena_allocate_zero(&s->arena, s->tables->operator_count + 1u, sizeof *is_counted);
+  if (status == CLV_OK && is_counted == NULL) status = clv__error_memory(error, s->tables->operator_count);
+  for (clv_node_id node = 0; status == CLV_OK && node < s->graph->node_count; ++node) {
+    const uint32_t index = s->operators[node];
+    if (index == CLV__NO_ID || is_counted[index]) continue;
+    is_counted[index] = true;
+    const clv__profile_operator *entry = &s->tables->operators[index];
+    if (s->options->goes_on && (entry->alone.runs > 0 || entry->infeasible)) continue;
+    ++expected->nodes;
+    clv__survey_expect(s, s->prices_ns[node], expected);
+  }
+  return status == CLV_OK ? clv__survey_count_blocks(s, expected, error) : status;
+}
+
 static clv_status survey_graph(clv__survey *s, uint32_t device, uint32_t *measured, clv_error *error) {
   clv_graph_view *whole;
   clv__capability capability;
@@ -141,27 +196,49 @@ static clv_status survey_graph(clv__survey *s, uint32_t device, uint32_t *measur
   return solved == CLV_OK ? status : solved;
 }
 
-clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
-                              const clv__measure_options *options, clv__profile *profile, uint32_t *measured, clv_error *error) {
+static clv__survey make_survey(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
+                               const clv__measure_options *options, clv__profile *profile) {
+  const clv_allocator *allocator = clv__context_allocator(devices->context);
   clv__survey s = {.devices = devices,
                    .device = &devices->items[device],
                    .graph = graph,
                    .shapes = shapes,
                    .options = options,
                    .profile = profile};
-  const clv_allocator *allocator = clv__context_allocator(devices->context);
-  *measured = 0;
   clv__arena_init(&s.arena, allocator);
   clv__map_init(&s.seen, allocator);
+  return s;
+}
+
+static void finish_survey(clv__survey *s) {
+  const clv_allocator *allocator = s->arena.allocator;
+  clv__release(allocator, s->measures);
+  clv__release(allocator, s->indices);
+  clv__release(allocator, s->terms);
+  clv__map_finish(&s->seen);
+  clv__arena_finish(&s->arena);
+}
+
+clv_status clv__measure_expect(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
+                               const clv__measure_options *options, clv__profile *profile, clv__expectation *expectation,
+                               clv_error *error) {
+  clv__survey s = make_survey(devices, device, graph, shapes, options, profile);
+  clv__devices_lock(devices);
+  const clv_status status = expect_graph(&s, device, expectation, error);
+  clv__devices_unlock(devices);
+  finish_survey(&s);
+  return status;
+}
+
+clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
+                              const clv__measure_options *options, clv__profile *profile, uint32_t *measured, clv_error *error) {
+  clv__survey s = make_survey(devices, device, graph, shapes, options, profile);
+  *measured = 0;
   clv__devices_lock(devices);
   clv_status status = clv__graph_check_files(graph, error);
   if (status == CLV_OK) status = survey_graph(&s, device, measured, error);
   if (status == CLV_OK) status = clv__graph_check_files(graph, error);
   clv__devices_unlock(devices);
-  clv__release(allocator, s.measures);
-  clv__release(allocator, s.indices);
-  clv__release(allocator, s.terms);
-  clv__map_finish(&s.seen);
-  clv__arena_finish(&s.arena);
+  finish_survey(&s);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "measuring %s", devices->items[device].name);
 }

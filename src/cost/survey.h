@@ -31,6 +31,9 @@ typedef struct clv__survey {
   clv__profile_term *terms;
   size_t term_capacity;
   uint32_t done;
+  uint32_t block_limit;       /* the most blocks that may be measured */
+  clv__expectation *expected; /* not NULL: blocks are counted here instead of measured */
+  const uint64_t *prices_ns;  /* by node; NULL: blocks are counted without a time */
 } clv__survey;
 
 /* Calls the progress callback. */
@@ -40,6 +43,10 @@ clv_status clv__survey_check(const clv__survey *s, clv_error *error);
 /* Compiles and runs these nodes as one unit. `scratch_bytes` may be NULL. */
 clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_t count, clv__measure *measure,
                                uint64_t *scratch_bytes, clv_error *error);
+/* Adds an item that takes `time_ns` per run to the expectation. */
+void clv__survey_expect(const clv__survey *s, uint64_t time_ns, clv__expectation *expected);
+/* Counts the blocks that clv__survey_blocks() measures if none of them takes as long as its nodes together (survey_blocks.c). */
+clv_status clv__survey_count_blocks(clv__survey *s, clv__expectation *expected, clv_error *error);
 /* Measures blocks of the runs and adds their times to the profile (survey_blocks.c). */
 clv_status clv__survey_blocks(clv__survey *s, clv_error *error);
 

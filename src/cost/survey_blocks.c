@@ -14,12 +14,36 @@ static uint32_t count_work(const clv__survey *s, uint32_t from, uint32_t to) {
   return count;
 }
 
+static clv_status remember(clv__survey *s, const char *look, uint32_t index, clv_error *error) {
+  char *key = clv__arena_string(&s->arena, look, strlen(look));
+  return key != NULL && clv__map_set(&s->seen, key, index) ? CLV_OK : clv__error_memory(error, strlen(look));
+}
+
+/* Counts a block that was not counted before, unless the profile has it already. */
+static clv_status count_block(clv__survey *s, uint32_t from, uint32_t to, bool *is_new, clv_error *error) {
+  char look[2 * CLV__HASH_BYTES + 1];
+  clv__measure measure = {0};
+  uint64_t time_ns = 0;
+  const uint32_t limit = s->device->info.max_partition_nodes;
+  clv__survey_look(s, from, to, look);
+  *is_new = clv__map_find(&s->seen, look) == CLV__MAP_NONE;
+  if (!*is_new) return CLV_OK;
+  CLV__TRY(remember(s, look, 0, error));
+  if (s->options->goes_on) CLV__TRY(clv__survey_find(s, from, to, &measure, error));
+  if (measure.runs > 0 || (limit > 0 && to - from > limit)) return CLV_OK;
+  ++s->expected->blocks;
+  for (uint32_t i = from; s->prices_ns != NULL && i < to; ++i) time_ns += s->prices_ns[s->list[i]];
+  clv__survey_expect(s, time_ns, s->expected);
+  return CLV_OK;
+}
+
 /* Measures a block, or takes the time of an equal block measured before (`is_new` is false). measure->runs is 0 if the block
  * cannot run as one unit. */
 static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv__measure *measure, bool *is_new,
                                 clv_error *error) {
   char look[2 * CLV__HASH_BYTES + 1];
   *measure = (clv__measure){0};
+  if (s->expected != NULL) return count_block(s, from, to, is_new, error);
   clv__survey_look(s, from, to, look);
   uint32_t known = clv__map_find(&s->seen, look);
   *is_new = known == CLV__MAP_NONE;
@@ -36,16 +60,13 @@ static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv_
                          reason.message);
       }
     }
-    char *key = clv__arena_string(&s->arena, look, strlen(look));
-    if (key == NULL ||
-        !clv__array_reserve(s->arena.allocator, (void **)&s->measures, &s->measure_capacity, s->measure_count + 1,
-                            sizeof *s->measures, s->measure_count) ||
-        !clv__map_set(&s->seen, key, (uint32_t)s->measure_count)) {
-      return clv__error_memory(error, sizeof look);
-    }
+    if (!clv__array_reserve(s->arena.allocator, (void **)&s->measures, &s->measure_capacity, s->measure_count + 1,
+                            sizeof *s->measures, s->measure_count))
+      return clv__error_memory(error, sizeof *s->measures);
+    CLV__TRY(remember(s, look, (uint32_t)s->measure_count, error));
     s->measures[s->measure_count++] = *measure;
     ++s->done;
-    clv__survey_report(s, "blocks", 0);
+    clv__survey_report(s, "blocks", s->block_limit);
   } else {
     *measure = s->measures[known];
   }
@@ -97,16 +118,12 @@ static clv_status measure_again(clv__survey *s, uint32_t from, uint32_t to, cons
   clv_error ignored;
   if (first->runs == 0) return CLV_OK;
   CLV__TRY(clv__survey_check(s, error));
-  clv__survey_report(s, "blocks", 0);
+  clv__survey_report(s, "blocks", s->block_limit);
   clv_status status = clv__survey_measure(s, s->list + from, to - from, &second, NULL, &ignored);
   return status == CLV_OK && second.time_ns < first->time_ns ? clv__survey_put(s, from, to, &second, error) : CLV_OK;
 }
 
-clv_status clv__survey_blocks(clv__survey *s, clv_error *error) {
-  for (uint32_t i = 0; i < s->list_count; ++i) { /* adds each node as a block of its own, with the edges to its neighbours */
-    uint32_t index = s->operators[s->list[i]];
-    if (index != CLV__NO_ID) CLV__TRY(clv__survey_put(s, i, i + 1, &s->tables->operators[index].alone, error));
-  }
+static clv_status measure_runs(clv__survey *s, clv_error *error) {
   uint32_t begin = 0;
   for (uint32_t r = 0; r < s->run_count; ++r) {
     uint32_t end = s->run_ends[r];
@@ -124,4 +141,25 @@ clv_status clv__survey_blocks(clv__survey *s, clv_error *error) {
     begin = end;
   }
   return CLV_OK;
+}
+
+clv_status clv__survey_count_blocks(clv__survey *s, clv__expectation *expected, clv_error *error) {
+  s->expected = expected;
+  clv_status status = measure_runs(s, error);
+  s->expected = NULL;
+  const clv_allocator *allocator = s->seen.allocator;
+  clv__map_finish(&s->seen);
+  clv__map_init(&s->seen, allocator);
+  return status;
+}
+
+clv_status clv__survey_blocks(clv__survey *s, clv_error *error) {
+  clv__expectation counted = {0};
+  for (uint32_t i = 0; i < s->list_count; ++i) { /* adds each node as a block of its own, with the edges to its neighbours */
+    uint32_t index = s->operators[s->list[i]];
+    if (index != CLV__NO_ID) CLV__TRY(clv__survey_put(s, i, i + 1, &s->tables->operators[index].alone, error));
+  }
+  CLV__TRY(clv__survey_count_blocks(s, &counted, error));
+  s->block_limit = counted.blocks;
+  return measure_runs(s, error);
 }

@@ -225,6 +225,8 @@ const cli_option_words cli_option_words_table[] = {
      "write the measured costs, for --profile of plan, run, bench and test; an existing profile is extended", NULL, false},
     {CLI_INDEX_run, OPTION_RUNS, "number of runs; only the last one is shown and traced", "1", false},
     {CLI_INDEX_bench, OPTION_RUNS, "number of measured runs", "50", false},
+    {CLI_INDEX_profile, OPTION_SECONDS,
+     "end after about N seconds, with a profile of what was measured until then; the devices share the time", "no limit", false},
     {CLI_INDEX_profile, OPTION_RUNS, "how often to repeat each measurement; the median is used", "15", false},
     {CLI_INDEX_run, OPTION_SEED, "seed of random inputs", NULL, false},
     {CLI_INDEX_bench, OPTION_SEED, "seed of random inputs", NULL, false},
