@@ -9,8 +9,7 @@
 
 #include "cost/signature.h"
 
-enum { LEAST_POINTS = 4, LEAST_EDGES = 2, FAMILY_BYTES = 96, UNKNOWNS = 4 };
-#define WORST_ERROR 0.35   /* rejects a fit whose median error is larger */
+enum { LEAST_EDGES = 2, FAMILY_BYTES = 96, UNKNOWNS = 4 };
 #define SMALLEST_NS 1000.0 /* added to times before dividing by them: smaller differences are noise */
 
 /* ---- One fit ---- */
@@ -80,7 +79,7 @@ static void set_domain(const clv__fit_point *points, uint32_t count, clv__fit *f
 
 bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit) {
   *fit = (clv__fit){.points = count};
-  if (count < LEAST_POINTS) return false;
+  if (count < CLV__FIT_LEAST_POINTS) return false;
   set_domain(points, count, fit);
   double scales[UNKNOWNS] = {SMALLEST_NS}, square[UNKNOWNS][UNKNOWNS] = {{0}}, right[UNKNOWNS] = {0}, best = INFINITY, most = 0;
   for (uint32_t p = 0; p < count; ++p) most = fmax(most, points[p].other);
@@ -111,7 +110,7 @@ bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit
     fit->per_other_ns = solution[3] * scales[3];
   }
   fit->error = median_error(points, count, fit);
-  return fit->error <= WORST_ERROR;
+  return fit->error <= CLV__FIT_WORST_ERROR;
 }
 
 bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time_ns) {

@@ -4,6 +4,9 @@
 
 #include "cost/profile.h"
 
+#define CLV__FIT_LEAST_POINTS 4
+#define CLV__FIT_WORST_ERROR 0.35 /* a fit whose median error is larger is rejected */
+
 /* time = base + flops * per_flop + bytes * per_byte + other * per_other, with non-negative coefficients, for the nodes of one
  * operator and dtype. `other` is explained at clv__fit_point. Valid only inside the domain: between the least and the most
  * work measured. */

@@ -246,6 +246,29 @@ static void test_measured(void **unused) {
   clv__tables_finish(&g.tables);
 }
 
+/* A table says why it has no fit, or why its error is large at some size. */
+static void test_reasons(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t points;
+    clv__table_fit fit;
+    const char *part; /* of the reason */
+  } cases[] = {{8, {.is_good = true, .error = 0.02, .worst_error = 0.4, .points = 8}, NULL},
+               {8, {.is_good = true, .worst_error = 0.62, .spread = 0.3, .points = 8}, "off by 62 % at one of 8 sizes"},
+               {8, {.is_good = true, .worst_error = 0.62, .spread = 0.3, .points = 8}, "vary by 30 %: measure again on an idle"},
+               {8, {.is_good = true, .worst_error = 0.62, .points = 8}, "measure more sizes"},
+               {1, {.points = 1}, "1 size was measured, at least 4 are needed"},
+               {5, {.points = 3}, "3 sizes were measured, at least 4 are needed"},
+               {2, {.points = 0}, "every size ran out of memory"},
+               {9, {.points = 9, .error = 0.5}, "off by 50 % at the median, 35 % are allowed"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const clv__block_table table = {.point_count = cases[i].points, .time = cases[i].fit};
+    char reason[240];
+    clv__table_fit_reason(&table, reason, sizeof reason);
+    if (cases[i].part == NULL ? reason[0] != '\0' : strstr(reason, cases[i].part) == NULL) fail_msg("case %zu: '%s'", i, reason);
+  }
+}
+
 static void make_tables(clv__tables *tables, const clv_allocator *allocator, bool backwards) {
   clv__tables_init(tables, allocator);
   for (uint32_t i = 0; i < 24; ++i) {
@@ -341,9 +364,10 @@ static void test_memory(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_recovers),  cmocka_unit_test(test_targets), cmocka_unit_test(test_domain),
-      cmocka_unit_test(test_copies),    cmocka_unit_test(test_csv),     cmocka_unit_test(test_measured),
-      cmocka_unit_test(test_overheads), cmocka_unit_test(test_json),    cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons),  cmocka_unit_test(test_recovers),
+                                     cmocka_unit_test(test_targets),  cmocka_unit_test(test_domain),
+                                     cmocka_unit_test(test_copies),   cmocka_unit_test(test_csv),
+                                     cmocka_unit_test(test_measured), cmocka_unit_test(test_overheads),
+                                     cmocka_unit_test(test_json),     cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

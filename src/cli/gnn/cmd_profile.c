@@ -148,6 +148,7 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
   const clv__tables *tables = &job->tables;
   if (job->cli->json) {
     json_t *root = json_object(), *list = json_array();
+    char reason[240];
     for (uint32_t t = 0; t < tables->table_count; ++t) {
       json_t *object = json_object();
       json_object_set_new(object, "device", cli_json_text(tables->tables[t].device));
@@ -156,6 +157,8 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
       json_object_set_new(object, "last", json_integer(tables->tables[t].last));
       json_object_set_new(object, "points", json_integer(tables->tables[t].point_count));
       json_object_set_new(object, "error", cli_json_real(tables->tables[t].time.error));
+      clv__table_fit_reason(&tables->tables[t], reason, sizeof reason);
+      json_object_set_new(object, "reason", reason[0] != '\0' ? cli_json_text(reason) : json_null());
       json_array_append_new(list, object);
     }
     json_object_set_new(root, "file", cli_json_text(path));
@@ -169,6 +172,7 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
   clv__text text;
   char taken[CLV__LABEL_BYTES], spread[CLV__LABEL_BYTES];
   clv__text_init(&text, job->cli->allocator);
+  char reason[240];
   clv__text_append(&text, "device       layer                          stages  points  error  worst  spread\n");
   for (uint32_t t = 0; t < tables->table_count; ++t) {
     const clv__block_table *table = &tables->tables[t];
@@ -179,6 +183,8 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
                        100 * table->time.spread);
     else
       clv__text_append(&text, "no fit\n");
+    clv__table_fit_reason(table, reason, sizeof reason);
+    if (reason[0] != '\0') clv__text_append(&text, "    %s\n", reason);
   }
   for (uint32_t o = 0; o < tables->overhead_count; ++o) {
     const clv__table_overhead *overhead = &tables->overheads[o];

@@ -213,6 +213,26 @@ bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, dou
   return true;
 }
 
+void clv__table_fit_reason(const clv__block_table *table, char *reason, size_t room) {
+  static const double varying = 0.1; /* a spread from which on the measurements are the likely cause */
+  const clv__table_fit *fit = &table->time;
+  const char *advice = fit->spread > varying ? "measure again on an idle machine" : "measure more sizes (--kset, --seconds)";
+  reason[0] = '\0';
+  if (!fit->is_good && table->point_count > 0 && fit->points == 0)
+    snprintf(reason, room, "every size ran out of memory");
+  else if (!fit->is_good && fit->points < CLV__FIT_LEAST_POINTS)
+    snprintf(reason, room, "%u size%s measured, at least %d are needed: measure more sizes (--kset, --seconds)", fit->points,
+             fit->points == 1 ? " was" : "s were", CLV__FIT_LEAST_POINTS);
+  else if (!fit->is_good)
+    snprintf(reason, room,
+             "a fit is off by %.0f %% at the median, %.0f %% are allowed; repeated measurements vary by %.0f %%: %s",
+             100 * fit->error, 100 * CLV__FIT_WORST_ERROR, 100 * fit->spread, advice);
+  else if (fit->worst_error > CLV__TABLE_LARGE_ERROR)
+    snprintf(reason, room,
+             "off by %.0f %% at one of %u sizes when that size is left out; repeated measurements vary by %.0f %%: %s",
+             100 * fit->worst_error, fit->points, 100 * fit->spread, advice);
+}
+
 void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room) {
   double time;
   clv__known known = clv__table_time(table, n, m, n, &time);

@@ -145,6 +145,10 @@ uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, 
  * if fewer than two sizes were measured. Zero bytes take no time. */
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns);
 /* Explains why a time is unknown and what to do, for error messages. */
+/* Writes why the block has no fit, or why its error is large at some size (above CLV__TABLE_LARGE_ERROR), and what to do; "" if
+ * neither is the case. */
+#define CLV__TABLE_LARGE_ERROR 0.5
+void clv__table_fit_reason(const clv__block_table *table, char *reason, size_t room);
 void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room);
 
 /* ---- Files ---- */
