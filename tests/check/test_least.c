@@ -199,6 +199,24 @@ static void test_uncounted(void **state) {
   clv_check_report_destroy(report);
 }
 
+/* The plugin in docs/backend-guide.md (plugins/smallest.c), with every ready-made slot of host_device.h. */
+static void test_guide(void **state) {
+  (void)state;
+  clv_check_options options = CLV_CHECK_OPTIONS_INIT;
+  clv_check_report *report = NULL;
+  clv_context *context = NULL;
+  clv_error error = {0};
+  options.every = 5;
+  assert_ok(clv_context_create(NULL, &context, &error), error);
+  assert_ok(clv_context_load_plugin(context, PLUGINS "/smallest/cleave_smallest.so", &error), error);
+  assert_ok(clv_check_backend(context, "smallest", NULL, &options, &report, &error), error);
+  expect_no_failure(report);
+  assert_true(section_of(report, "operators")->passed > 0);
+  assert_true(section_of(report, "life")->passed > 0);
+  clv_check_report_destroy(report);
+  clv_context_destroy(context);
+}
+
 static void test_small_partitions(void **state) {
   (void)state;
   static const char *const specs[] = {"{\"operators\": \"all\", \"max_partition_inputs\": 1}",
@@ -223,6 +241,7 @@ static void test_small_partitions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_stated), cmocka_unit_test(test_answered),
-                                     cmocka_unit_test(test_uncounted), cmocka_unit_test(test_small_partitions)};
+                                     cmocka_unit_test(test_uncounted), cmocka_unit_test(test_guide),
+                                     cmocka_unit_test(test_small_partitions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

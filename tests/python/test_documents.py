@@ -339,6 +339,16 @@ def check_links(tally):
         tally.add(f"links of {path}", "; ".join(wrong) or None)
 
 
+def check_code(tally):
+    """Programs that documents show are files under test."""
+    for document, path in (("docs/backend-guide.md", "tests/plugins/smallest.c"),):
+        with open(os.path.join(oracle.ROOT, document), encoding="utf-8") as file:
+            shown = re.findall(r"^```c\n(.*?)^```$", file.read(), re.M | re.S)
+        with open(os.path.join(oracle.ROOT, path), encoding="utf-8") as file:
+            code = file.read()
+        tally.add(f"{path} in {document}", None if code in shown else "the document shows other code")
+
+
 def main():
     tally, folder = oracle.Tally(), oracle.build_folder("documents")
     pattern = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -349,6 +359,7 @@ def main():
         tally.add(f"{name}: examples", None if sources[name] else "the help text has no example")
     check_options(tally, texts)
     check_links(tally)
+    check_code(tally)
     shutil.rmtree(folder)
     check_examples(tally, {name: examples for name, examples in sources.items() if pattern in name and examples}, folder)
     return tally.finish()

@@ -16,7 +16,8 @@
  * and the memory space.
  *
  *   CLV_HOST_DEVICE_SLOTS     info, buffers, streams, events, copies
- *   CLV_HOST_OPEN_SLOTS       open() and close() for a device that is a clv_host_device and nothing more; `self` describes it
+ *   CLV_HOST_OPEN_SLOTS       open() and close() for a device that is a clv_host_device and nothing more, and has no options;
+ *                             `self` describes it, as a clv_device_info
  *   CLV_HOST_WEIGHT_SLOTS     for executables that contain their weights: the host uploads none
  *   CLV_HOST_INSTANCE_SLOTS   for instances without state: the instance is the executable. execute() must keep nothing between
  *                             calls, and must take every shape from its bindings. A backend that has scratch memory, or that
@@ -125,9 +126,12 @@ static inline void clv_host_info(clv_device *device, clv_device_info *info) {
 static inline clv_status clv_host_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                                        clv_error *error) {
   const clv_device_info *info = (const clv_device_info *)self;
+  *device = NULL;
+  if (config->option_count > 0)
+    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%s: option '%s' is unknown", config->name, config->options[0].key);
   clv_host_device *made = (clv_host_device *)clv_host_allocate(host, sizeof *made);
-  *device = (clv_device *)(void *)made;
   if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "%s: no memory for the device", config->name);
+  *device = (clv_device *)(void *)made;
   clv_host_device_init(made, host, info->kind, info->description, info->fingerprint);
   made->info.static_shapes_only = info->static_shapes_only;
   made->info.max_partition_inputs = info->max_partition_inputs;
