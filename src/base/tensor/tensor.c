@@ -52,19 +52,33 @@ const char *clv_dtype_name(clv_dtype dtype) {
 }
 
 const char *clv_status_name(clv_status status) {
-  static const char *const names[] = {[CLV_OK] = "ok",
-                                      [CLV_INVALID_ARGUMENT] = "invalid argument",
-                                      [CLV_INVALID_MODEL] = "invalid model",
-                                      [CLV_NOT_SUPPORTED] = "not supported",
-                                      [CLV_NOT_FOUND] = "not found",
-                                      [CLV_OUT_OF_MEMORY] = "out of memory",
-                                      [CLV_IO_ERROR] = "input/output error",
-                                      [CLV_DEVICE_ERROR] = "device error",
-                                      [CLV_TOO_LARGE] = "too large",
-                                      [CLV_INTERNAL_ERROR] = "internal error",
-                                      [CLV_CANCELLED] = "cancelled",
-                                      [CLV_TIMED_OUT] = "timed out"};
-  return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown status";
+  switch (status) { /* without a default, so that the compiler reports a missing status */
+    case CLV_OK:
+      return "ok";
+    case CLV_INVALID_ARGUMENT:
+      return "invalid argument";
+    case CLV_INVALID_MODEL:
+      return "invalid model";
+    case CLV_NOT_SUPPORTED:
+      return "not supported";
+    case CLV_NOT_FOUND:
+      return "not found";
+    case CLV_OUT_OF_MEMORY:
+      return "out of memory";
+    case CLV_IO_ERROR:
+      return "input/output error";
+    case CLV_DEVICE_ERROR:
+      return "device error";
+    case CLV_TOO_LARGE:
+      return "too large";
+    case CLV_INTERNAL_ERROR:
+      return "internal error";
+    case CLV_CANCELLED:
+      return "cancelled";
+    case CLV_TIMED_OUT:
+      return "timed out";
+  }
+  return "unknown status";
 }
 
 bool clv__tensor_is_static(const clv_tensor *tensor) {
