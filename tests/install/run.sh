@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Installs the library, then builds the examples against the installed tree twice, with pkg-config and with CMake, and runs them.
-# Then builds the plugin template as its author would, and checks every way in which Cleave finds the plugin.
-# usage: run.sh BUILD_DIR SOURCE_DIR MAKE_MODEL
+# Installs the library, then builds the installed examples against the installed tree twice, with pkg-config and with CMake, and runs
+# them. Then builds the installed plugin template as its author would, and checks every way in which Cleave finds the plugin.
+# usage: run.sh BUILD_DIR MAKE_MODEL
 set -euo pipefail
-build=$1 source=$2 make_model=$3
+build=$1 make_model=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/usr" >/dev/null
+documents=$work/usr/share/doc/cleave
+for file in "$documents"/{README.md,LICENSE,docs/runtime.md,docs/backend-guide.md} "$work"/usr/share/cleave/torch_to_ir.py; do test -s "$file"; done
+python3 "$work/usr/share/cleave/torch_to_ir.py" --help >/dev/null
 library=$(dirname "$(find "$work/usr" -name libcleave.so)")
 export PKG_CONFIG_PATH=$library/pkgconfig LD_LIBRARY_PATH=$library
 "$make_model" "$work/model.onnx"
 for example in minimal run_model own_backend; do
   # shellcheck disable=SC2046
-  cc -std=c11 -Wall -Wextra -Wpedantic -Werror "$source/examples/$example.c" $(pkg-config --cflags --libs cleave) -o "$work/$example"
+  cc -std=c11 -Wall -Wextra -Wpedantic -Werror "$documents/examples/$example.c" $(pkg-config --cflags --libs cleave) -o "$work/$example"
 done
-cmake -S "$source/examples" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
+cmake -S "$documents/examples" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/build" >/dev/null
 for folder in "$work" "$work/build"; do
   "$folder/minimal" "$work/model.onnx" | tee "$work/out"
@@ -39,7 +42,7 @@ says() { # says TEXT COMMAND...: the command must fail, and its standard error m
   if "${@:2}" >"$work/out" 2>"$work/error"; then echo "must fail: ${*:2}"; exit 1; fi
   if ! grep -qF -- "$1" "$work/error"; then echo "does not say '$1':"; cat "$work/error"; exit 1; fi
 }
-cmake -S "$source/backends/template" -B "$work/template" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
+cmake -S "$documents/backends/template" -B "$work/template" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/template" >/dev/null
 objdump -p "$plugin" >"$work/out"
 if grep -q 'NEEDED.*libcleave' "$work/out"; then echo "the plugin must not be linked with the library"; exit 1; fi
