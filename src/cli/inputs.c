@@ -13,6 +13,7 @@
 #include "cli/job.h"
 #include "compile/bucket.h"
 #include "formats/arrays/npy.h"
+#include "formats/arrays/npz.h"
 #include "formats/onnx/onnx.h"
 #include "report/label.h"
 
@@ -37,21 +38,21 @@ static uint32_t count_needed(const clv_graph *graph, uint32_t *one) {
   return count;
 }
 
-static clv_status no_such_input(const clv_graph *graph, const char *option, const char *text, clv_error *error) {
+/* `path`: the npz file in which `text` is an array; NULL: `text` is from the command line. */
+static clv_status no_such_input(const clv_graph *graph, const char *option, const char *path, const char *text,
+                                clv_error *error) {
   char list[500] = "";
   size_t used = 0;
   for (uint32_t i = 0; i < graph->input_count && used < sizeof list; ++i) {
     int written = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", graph->values[graph->inputs[i]].name);
     used += written < 0 ? 0 : (size_t)written;
   }
+  if (path != NULL)
+    return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': array '%s' of %s is not an input; the model's inputs: %s", option,
+                          text, path, graph->input_count > 0 ? list : "none");
   return clv__error_set(error, CLV_NOT_FOUND,
                         "option '--%s': '%s' does not start with the name of an input; the model's inputs: %s", option, text,
                         graph->input_count > 0 ? list : "none");
-}
-
-static bool ends_with(const char *text, const char *end) {
-  size_t length = strlen(text), end_length = strlen(end);
-  return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 /* Finds the input that "NAME=REST" refers to. Names may contain `=`, so it tries every `=`. */
@@ -64,35 +65,92 @@ static uint32_t split_name(const clv_graph *graph, const char *text, const char 
   return CLV__NO_ID;
 }
 
+typedef enum file_kind { KIND_OTHER, KIND_NPY, KIND_NPZ, KIND_PB } file_kind;
+
+/* What a file holds, by its first bytes; for protobuf, which has none of its own, by its name or because it is a pipe's copy. */
+static file_kind kind_of(const char *path) {
+  char head[6] = "";
+  const size_t length = strlen(path);
+  FILE *file = fopen(path, "rb");
+  const size_t count = file != NULL ? fread(head, 1, sizeof head, file) : 0;
+  if (file != NULL) fclose(file);
+  if (count == sizeof head && memcmp(head, "\x93NUMPY", sizeof head) == 0) return KIND_NPY;
+  if (count >= 4 && memcmp(head, "PK", 2) == 0) return KIND_NPZ;
+  if (length > 4 && strcmp(path + length - 4, ".npy") == 0) return KIND_NPY; /* the reader reports what is wrong */
+  if (length > 4 && strcmp(path + length - 4, ".npz") == 0) return KIND_NPZ;
+  if (length > 3 && strcmp(path + length - 3, ".pb") == 0) return KIND_PB;
+  return strncmp(path, "/proc/self/fd/", 14) == 0 ? KIND_PB : KIND_OTHER;
+}
+
+/* Takes over `tensor` as the value of an input. */
+static clv_status take(cli_invocation *cli, const clv_graph *graph, uint32_t index, const char *path, clv_tensor *tensor,
+                       cli_inputs *inputs, clv_error *error) {
+  const clv__value *value = &graph->values[graph->inputs[index]];
+  if (value->type.dtype != CLV_DTYPE_NONE && value->type.dtype != tensor->dtype) {
+    clv__release(cli->allocator, tensor->data);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", value->name, path,
+                          clv_dtype_name(tensor->dtype), clv_dtype_name(value->type.dtype));
+  }
+  clv__release(cli->allocator, inputs->tensors[index].data); /* given twice: the last one wins */
+  inputs->tensors[index] = *tensor;
+  inputs->is_given[index] = true;
+  return CLV_OK;
+}
+
+/* Reads the arrays of an npz file: the one for input `only`, or, if that is CLV__NO_ID, all, each for the input of its name. */
+static clv_status read_arrays(cli_invocation *cli, const clv_graph *graph, const clv__npz *npz, const char *path, uint32_t only,
+                              cli_inputs *inputs, clv_error *error) {
+  for (size_t i = 0; i < clv__npz_count(npz); ++i) {
+    const char *name = clv__npz_name(npz, i);
+    clv_tensor tensor = {0};
+    uint32_t index = find_input(graph, name, strlen(name));
+    if (only != CLV__NO_ID && index != only && clv__npz_count(npz) > 1) continue;
+    if (only != CLV__NO_ID) index = only;
+    if (index == CLV__NO_ID) return no_such_input(graph, "input", path, name, error);
+    CLV__TRY(clv__npz_read(npz, name, &tensor, error));
+    CLV__TRY(take(cli, graph, index, path, &tensor, inputs, error));
+    if (only != CLV__NO_ID) return CLV_OK;
+  }
+  if (only == CLV__NO_ID) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_FOUND, "%s has several arrays, and none is named '%s'", path,
+                        graph->values[graph->inputs[only]].name);
+}
+
+static clv_status read_npz(cli_invocation *cli, const clv_graph *graph, const char *path, uint32_t only, cli_inputs *inputs,
+                           clv_error *error) {
+  clv__npz *npz;
+  CLV__TRY(clv__npz_open(cli->allocator, path, &npz, error));
+  clv_status status = read_arrays(cli, graph, npz, path, only, inputs, error);
+  clv__npz_close(npz);
+  return status;
+}
+
 static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const char *text, cli_inputs *inputs, clv_error *error) {
   const char *path = text;
   uint32_t only = 0, index = split_name(graph, text, &path);
-  bool is_path = strchr(text, '=') == NULL || access(text, F_OK) == 0;
+  const bool is_path = strchr(text, '=') == NULL || access(text, F_OK) == 0;
+  if (index == CLV__NO_ID && is_path && kind_of(text) == KIND_NPZ) return read_npz(cli, graph, text, CLV__NO_ID, inputs, error);
   if (index == CLV__NO_ID && is_path && count_needed(graph, &only) == 1) {
     index = only;
     path = text;
   }
-  if (index == CLV__NO_ID) return no_such_input(graph, "input", text, error);
-  const clv__value *value = &graph->values[graph->inputs[index]];
+  if (index == CLV__NO_ID) return no_such_input(graph, "input", NULL, text, error);
   clv_tensor tensor = {0};
-  clv_status status;
-  if (ends_with(path, ".npy"))
-    status = clv__npy_read(cli->allocator, path, &tensor, error);
-  else if (ends_with(path, ".pb"))
-    status = clv__onnx_tensor_read_file(cli->allocator, path, &tensor, NULL, error);
-  else
-    return cli_usage(cli, error, "option '--input': '%s' is neither a .npy nor a .pb file", path);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", value->name);
-  if (value->type.dtype != CLV_DTYPE_NONE && value->type.dtype != tensor.dtype) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", value->name,
-                            path, clv_dtype_name(tensor.dtype), clv_dtype_name(value->type.dtype));
-    clv__release(cli->allocator, tensor.data);
-    return status;
+  clv_status status = CLV_OK;
+  switch (kind_of(path)) {
+    case KIND_NPY:
+      status = clv__npy_read(cli->allocator, path, &tensor, error);
+      break;
+    case KIND_NPZ:
+      return read_npz(cli, graph, path, index, inputs, error);
+    case KIND_PB:
+      status = clv__onnx_tensor_read_file(cli->allocator, path, &tensor, NULL, error);
+      break;
+    case KIND_OTHER:
+      return cli_usage(cli, error, "option '--input': '%s' is not a .npy, .npz or .pb file", path);
   }
-  clv__release(cli->allocator, inputs->tensors[index].data); /* given twice: the last one wins */
-  inputs->tensors[index] = tensor;
-  inputs->is_given[index] = true;
-  return CLV_OK;
+  if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", graph->values[graph->inputs[index]].name);
+  return take(cli, graph, index, path, &tensor, inputs, error);
 }
 
 clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error) {
@@ -132,7 +190,7 @@ static bool parse_shape(const char *text, clv_size *size) {
 static clv_status shape_option(cli_invocation *cli, const clv_graph *graph, const char *text, clv_size *size, clv_error *error) {
   const char *rest;
   uint32_t index = split_name(graph, text, &rest);
-  if (index == CLV__NO_ID) return no_such_input(graph, "shape", text, error);
+  if (index == CLV__NO_ID) return no_such_input(graph, "shape", NULL, text, error);
   *size = (clv_size){.name = graph->values[graph->inputs[index]].name};
   if (parse_shape(rest, size)) return CLV_OK;
   return cli_usage(cli, error, "option '--shape': '%s' is not a shape of at most %d sizes, such as 1x3x224x224", rest,

@@ -207,22 +207,7 @@ static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error)
 
 /* ---- The job ---- */
 
-/* A pipe, and standard input ("-"), can be read once. Replaces such a path by that of a copy in memory. */
-static clv_status settle_pipe(cli_invocation *cli, const char **path, clv_error *error) {
-  struct stat info;
-  clv__file_map copy; /* until the command ends */
-  char text[32];
-  if (strcmp(*path, "-") == 0) *path = "/dev/stdin";
-  if (stat(*path, &info) != 0 || !S_ISFIFO(info.st_mode)) return CLV_OK;
-  CLV__TRY(clv__file_map_open(*path, &copy, error));
-  if (copy.data == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "%s: the pipe is empty", *path);
-  snprintf(text, sizeof text, "/proc/self/fd/%d", copy.file);
-  *path = clv__arena_string(&cli->arena, text, strlen(text));
-  return *path == NULL ? clv__error_memory(error, sizeof text) : CLV_OK;
-}
-
 clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **graph, clv_error *error) {
-  CLV__TRY(settle_pipe(cli, &path, error));
   const cli_given *params = &cli->options->given[OPTION_PARAMS];
   return clv_graph_load_params(cli->context, path, params->values, params->count, graph, error);
 }
@@ -252,7 +237,6 @@ static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *erro
 
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error) {
   *job = (cli_job){0};
-  CLV__TRY(settle_pipe(cli, &path, error));
   job->path = job->model_path = path;
   const char *device_list = NULL;
   CLV__TRY(open_folder(cli, job, error));

@@ -82,6 +82,7 @@ static clv_status run_command(cli_invocation *cli, const cli_command *command, i
     status = clv_context_create(&context_options, &cli->context, error);
     if (status == CLV_OK) status = load_plugins(cli, error);
     if (status == CLV_OK) status = cli_outputs_check(cli, error);
+    if (status == CLV_OK) status = cli_options_settle(cli, &options, error);
     if (status == CLV_OK) status = command->execute(cli, error);
     clv_context_destroy(cli->context);
   }

@@ -11,6 +11,21 @@
 
 #define LESS_MEMORY 0.9 /* of the memory before: more subgraphs that need no less than this do not help */
 
+/* Takes the features from --x or --features. */
+static clv_status find_features(cli_gnn_job *job, clv_error *error) {
+  cli_invocation *cli = job->cli;
+  const char *path = cli_text(cli, OPTION_GNN_X, NULL);
+  const uint64_t count = cli_number(cli, OPTION_FEATURES, 0);
+  if (path != NULL && count > 0) return cli_usage(cli, error, "options '--x' and '--features' exclude each other");
+  if (path != NULL) return clv__gnn_graph_read_features(job->graph, path, error);
+  if (count == 0) return CLV_OK;
+  if (job->graph->features.dtype != CLV_DTYPE_NONE)
+    return cli_usage(cli, error, "option '--features': %s has %lld features per vertex; --x FILE replaces them", job->graph_path,
+                     (long long)job->graph->features.dims[1]);
+  if (count > UINT32_MAX) return cli_usage(cli, error, "option '--features': %llu is too large", (unsigned long long)count);
+  return clv__gnn_graph_draw_features(job->graph, (uint32_t)count, cli_number(cli, OPTION_SEED, 0), error);
+}
+
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error) {
   const clv_allocator *allocator = clv__context_allocator(cli->context);
   *job = (cli_gnn_job){
@@ -23,6 +38,7 @@ clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error)
   CLV__TRY(clv__gnn_model_read(allocator, job->model_path, &job->model, error));
   cli_progress(cli, "reading %s", job->graph_path);
   CLV__TRY(clv__gnn_graph_read(allocator, job->graph_path, &job->graph, error));
+  CLV__TRY(find_features(job, error));
   clv_status status = clv__gnn_check_fit(job->model, job->graph, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", job->graph_path);
   job->load_ms = cli_ms(begin_ns, clv__clock_ns());

@@ -22,17 +22,19 @@ typedef struct cli_gnn_job {
 } cli_gnn_job;
 
 /* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() read. */
-#define CLI_GNN_JOB_OPTIONS                                                                                                 \
-  {OPTION_MODEL, "the model: JSON with its weights in the same folder, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL},       \
-      {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},                      \
-      {OPTION_PLUGIN, NULL, NULL}, {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL}, {OPTION_GNN_PARTS, NULL, NULL}, \
-      {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                                   \
-    OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                                              \
+#define CLI_GNN_JOB_OPTIONS                                                                                                     \
+  {OPTION_MODEL, "the model: JSON with its weights in the same folder, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL},           \
+      {OPTION_FEATURES, CLI_GNN_FEATURES_HELP, "those of the graph"}, {OPTION_GNN_X, NULL, NULL}, {OPTION_DEVICES, NULL, NULL}, \
+      {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL}, {OPTION_PLUGIN, NULL, NULL},                           \
+      {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL}, {OPTION_GNN_PARTS, NULL, NULL},                                  \
+      {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                                       \
+    OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                                                  \
   }
 #define CLI_GNN_CHOICE_OPTIONS                                                                              \
   {OPTION_PROFILE, "measured costs, written by 'cleave gnn profile'", NULL}, {OPTION_EFFORT, NULL, NULL}, { \
     OPTION_TOP_K, NULL, NULL                                                                                \
   }
+#define CLI_GNN_FEATURES_HELP "for a graph without features: number of features per vertex, random in [-1, 1) from --seed"
 #define CLI_GNN_HTML_HELP \
   "write a web page: timelines, a comparison of every k, and the predicted and measured time of every block"
 

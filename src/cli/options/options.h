@@ -75,6 +75,7 @@ typedef enum cli_option_id {
   OPTION_RMAT,
   OPTION_EDGES_PER_VERTEX,
   OPTION_FEATURES,
+  OPTION_GNN_X,
   OPTION_KSET,
   OPTION_SECONDS,
   OPTION_GNN_PARTS,
@@ -154,6 +155,9 @@ struct cli_options {
 /* Parses the arguments after the verb. All errors are usage errors. */
 clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, int count, char **arguments, cli_options *options,
                              clv_error *error);
+
+/* pipes.c: replaces every pipe among the files, and a model "-", by a copy in memory that can be opened several times. */
+clv_status cli_options_settle(cli_invocation *cli, cli_options *options, clv_error *error);
 
 static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) {
   return cli->options->given[id].count > 0;

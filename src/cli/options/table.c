@@ -84,7 +84,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
         {"what-if", 0, CLI_TEXT, true, CLI_IN(plan), 0, "OP@DEV", NULL,
          "predict the plan if DEV also supported operator OP; 'all' ranks every operator that some device does not support"},
     [OPTION_INPUT] = {"input", 0, CLI_TEXT, true, CLI_IN(run) | CLI_IN(bench), 0, "NAME=FILE", "random numbers",
-                      "read an input from a .npy or .pb file; NAME= may be omitted if the model has one input"},
+                      "read an input from a .npy, .npz or .pb file; NAME= may be omitted if the model has one input, or for an "
+                      "npz file whose arrays have the names of inputs"},
     [OPTION_OUTPUT_DIR] = {"output-dir", 0, CLI_TEXT, false, CLI_IN(run), 0, "DIR", NULL, "write every output to DIR/NAME.npy"},
     [OPTION_DUMP] = {"dump", 0, CLI_TEXT, true, CLI_IN(run), 0, "VALUE", NULL,
                      "also show a value inside the model, and write it with the outputs"},
@@ -173,9 +174,11 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                                  "average number of edges per vertex"},
     [OPTION_FEATURES] = {"features", 0, CLI_NUMBER, false, CLI_IN(gnn), 0, "F", "0, none",
                          "number of features per vertex, random in [-1, 1)"},
+    [OPTION_GNN_X] = {"x", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL,
+                      "read the features from an .npy file, [vertices, features], in place of those of the graph"},
     [OPTION_KSET] = {"kset", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "LIST", "1,2,4,8",
                      "numbers of subgraphs to try, such as 1,2,10..20"},
-    [OPTION_SECONDS] = {"seconds", 0, CLI_REAL, false, CLI_IN(gnn), 0, "N", "60",
+    [OPTION_SECONDS] = {"seconds", 0, CLI_REAL, false, CLI_IN(gnn) | CLI_IN(profile), 0, "N", "60",
                         "approximate number of seconds for measuring blocks. Whole layers are always measured, then the blocks "
                         "that plans may use, smaller sizes first; 0: measure every block that a device can run, without a limit"},
     [OPTION_GNN_PARTS] =

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "gnn/data/graph.h"
 
 enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
@@ -55,7 +56,7 @@ static clv_status next_edges(clv__edge_source *source, uint32_t *sources, uint32
   uint64_t left = g->edge_count - g->at;
   (void)error;
   *count = left < room ? (size_t)left : room;
-#pragma omp parallel for if (*count > 1 << 12) schedule(static)
+#pragma omp parallel for num_threads(clv__threads_available()) if (*count > 1 << 12) schedule(static)
   for (size_t e = 0; e < *count; ++e) make_edge(g, g->at + e, &sources[e], &destinations[e]);
   g->at += *count;
   return CLV_OK;
@@ -70,12 +71,21 @@ static clv_status make_features(const clv_allocator *allocator, uint32_t vertex_
   float *data = clv__allocate(allocator, size_bytes);
   if (data == NULL) return clv__error_memory(error, size_bytes);
   size_t count = size_bytes / sizeof *data;
-#pragma omp parallel for if (count > 1 << 14) schedule(static)
+#pragma omp parallel for num_threads(clv__threads_available()) if (count > 1 << 14) schedule(static)
   for (size_t i = 0; i < count; ++i) { /* random numbers of 24 bits, which f32 represents exactly */
     data[i] = (float)(int32_t)(clv__mix64(key + i) >> 40) / 8388608.0f - 1.0f;
   }
   made.data = data;
   *features = made;
+  return CLV_OK;
+}
+
+clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error) {
+  clv_tensor drawn;
+  const uint64_t key = clv__mix64(~clv__mix64(seed)); /* as clv__gnn_graph_generate() draws them */
+  CLV__TRY(make_features(graph->allocator, graph->csr.vertex_count, count, key, &drawn, error));
+  clv__release(graph->allocator, graph->features.data);
+  graph->features = drawn;
   return CLV_OK;
 }
 

@@ -2,10 +2,13 @@
  * functions. */
 #include "gnn/data/graph.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/threads.h"
+#include "formats/arrays/npy.h"
 
 /* Several threads hash chunks of the offsets and sources. The chunk hashes are then combined with the counts. */
 static void hash_rows(const clv__csr *csr, clv__hash *hash) {
@@ -50,6 +53,44 @@ void clv__gnn_graph_destroy(clv__gnn_graph *graph) {
     clv__release(allocator, graph->labels.data);
   }
   clv__release(allocator, graph);
+}
+
+/* Converts numbers [n, F] to finite f32. */
+static clv_status convert_features(const clv__gnn_graph *graph, const clv_tensor *read, clv_tensor *features, clv_error *error) {
+  const clv_tensor type = clv__tensor_make(CLV_F32, 2, read->dims, NULL);
+  size_t size_bytes, columns = (size_t)read->dims[1];
+  if (!clv__tensor_size_bytes(&type, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
+  float *data = clv__allocate(graph->allocator, size_bytes);
+  if (data == NULL) return clv__error_memory(error, size_bytes);
+  for (size_t i = 0; i < size_bytes / sizeof *data; ++i) {
+    data[i] = (float)clv__tensor_get(read, i);
+    if (isfinite(data[i])) continue;
+    clv__release(graph->allocator, data);
+    return clv__error_set(error, CLV_INVALID_MODEL, "vertex %zu: feature %zu is %g, but must be finite in f32", i / columns,
+                          i % columns, clv__tensor_get(read, i));
+  }
+  *features = type;
+  features->data = data;
+  return CLV_OK;
+}
+
+clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path, clv_error *error) {
+  clv_tensor read, features;
+  char type[160];
+  CLV__TRY(clv__npy_read(graph->allocator, path, &read, error));
+  const unsigned allowed = CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL);
+  clv_status status = CLV_OK;
+  if ((allowed & CLV__DTYPE_BIT(read.dtype)) == 0 || read.rank != 2 || read.dims[0] != graph->csr.vertex_count) {
+    clv__tensor_text(&read, type, sizeof type);
+    status = clv__error_set(error, CLV_INVALID_MODEL, "it is %s; expected numbers [%u, F], one row per vertex", type,
+                            graph->csr.vertex_count);
+  }
+  if (status == CLV_OK) status = convert_features(graph, &read, &features, error);
+  clv__release(graph->allocator, read.data);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
+  clv__release(graph->allocator, graph->features.data);
+  graph->features = features;
+  return CLV_OK;
 }
 
 /* ---- From edges in memory ---- */
@@ -150,7 +191,7 @@ clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph
   uint64_t *offsets = clv__allocate(allocator, offsets_bytes);
   if (offsets == NULL) return clv__error_memory(error, offsets_bytes);
   int64_t row_count = from->vertex_count;
-#pragma omp parallel for schedule(dynamic, 4096)
+#pragma omp parallel for num_threads(clv__threads_available()) schedule(dynamic, 4096)
   for (int64_t v = 0; v < row_count; ++v) offsets[v + 1] = other_sources(from, (uint32_t)v, NULL) + 1;
   offsets[0] = 0;
   for (int64_t v = 0; v < row_count; ++v) offsets[v + 1] += offsets[v];
@@ -162,7 +203,7 @@ clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph
     return clv__error_memory(error, (size_t)csr.edge_count * sizeof *sources);
   }
   csr.sources = sources;
-#pragma omp parallel for schedule(dynamic, 4096)
+#pragma omp parallel for num_threads(clv__threads_available()) schedule(dynamic, 4096)
   for (int64_t v = 0; v < row_count; ++v) {
     sources[offsets[v] + other_sources(from, (uint32_t)v, sources + offsets[v])] = (uint32_t)v;
   }

@@ -35,6 +35,11 @@ clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, cl
                                clv__gnn_graph **graph, clv_error *error);
 void clv__gnn_graph_destroy(clv__gnn_graph *graph); /* accepts NULL */
 
+/* Replace the features, for graphs that come without or with others: by `count` per vertex, uniform in [-1, 1), from `seed`; or
+ * by those of an .npy file, numbers [vertex_count, F], which must be finite in f32. Errors as in clv__gnn_graph_read(). */
+clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error);
+clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path, clv_error *error);
+
 /* Writes the graph as npz, in the format that clv__gnn_graph_read() reads. Writes the whole file or nothing. */
 clv_status clv__gnn_graph_write(const clv__gnn_graph *graph, const char *path, clv_error *error);
 
