@@ -25,10 +25,11 @@ struct clv__gnn_single {
 
 clv_status clv__gnn_check_fit(const clv__gnn_model *model, const clv__gnn_graph *graph, clv_error *error) {
   if (graph->features.dtype == CLV_DTYPE_NONE)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "the graph has no features, but the model reads %u per vertex: add an array 'x' [%u, %u], or use --x FILE "
-                          "or --features %u",
-                          model->layers[0].in, graph->csr.vertex_count, model->layers[0].in, model->layers[0].in);
+    return clv__error_set(
+        error, CLV_INVALID_ARGUMENT,
+        "the graph has no features, but the model reads %u per vertex: add an array 'x' [%u, %u], or use --x FILE "
+        "or --features %u",
+        model->layers[0].in, graph->csr.vertex_count, model->layers[0].in, model->layers[0].in);
   if (graph->features.dims[1] != model->layers[0].in)
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
                           "the graph has %lld features per vertex, but layer 0 of the model reads %u",
