@@ -138,7 +138,7 @@ typedef struct pricing {
   uint16_t groups[MOST_GROUPS]; /* the devices of each memory space in use, as bits */
   uint64_t *prices;             /* by node: the price that each group that leaves it out pays */
   uint64_t *reach;              /* by node: how far its price moves in the first step */
-  uint8_t *takers, *is_other;   /* by node: how many groups took the node; whether the last group left it out */
+  uint8_t *takers, *is_other;   /* by node: how many groups took the node; whether the group solved last left it out */
 } pricing;
 
 /* The initial price of a node is halfway between its costs in its best and its second-best group. */

@@ -94,8 +94,8 @@ typedef struct lanes {
 } lanes;
 
 /* For weights that sum to one, the load of the fullest lane is at least the weighted sum of all loads. That is at least the sum
- * of the least weighted times of all nodes. Returns this last sum, and stores the loads if every node runs where its weighted
- * time is least. */
+ * of the least weighted times of all nodes. Returns this last sum, and stores the loads that result if every node runs where
+ * its weighted time is least. */
 static double weigh(lanes *l) {
   const clv__problem *problem = l->reduced->problem;
   uint32_t device_count = problem->device_count;

@@ -1,15 +1,15 @@
-/* The parts of clv__bound(): bound.c has clv__bound() itself and the serial bound; bound_lanes.c has the bounds for devices that
- * run side by side. */
+/* The parts of clv__bound(): bound.c has clv__bound() itself and the serial bound; bound_lanes.c and bound_balance.c have the
+ * bounds for devices that run side by side. */
 #ifndef CLEAVE_SPLIT_BOUND_OWN_H
 #define CLEAVE_SPLIT_BOUND_OWN_H
 
 #include "split/minimum_cut/network.h"
 #include "split/split.h"
 
-/* The least time of a node on each device, in half nanoseconds: its time minus half of every saving it takes part in there. Every
- * saving of a partition splits into halves that belong to two of its nodes. So a partition takes at least the sum of these times
- * over its nodes, and also over any subset of them, because none is negative (clv__problem_clamp_savings()). CLV__NO_TIME if the
- * verdict or the pin excludes the device. */
+/* The least time of a node on each device, in half nanoseconds: its time minus half of every saving it takes part in there.
+ * Every saving of a partition splits into halves that belong to two of its nodes. So a partition takes at least the sum of
+ * these times over its nodes, and also over any subset of them, because none is negative (clv__problem_clamp_savings()). The
+ * time is CLV__NO_TIME if the verdict or the pin excludes the device. */
 typedef struct clv__reduced {
   const clv__problem *problem;
   uint64_t *halves; /* [node * device_count + device] */
@@ -36,16 +36,17 @@ uint64_t clv__bound_work(const clv__reduced *reduced);
 clv_status clv__bound_balance(const clv__reduced *reduced, clv__network_path path, const clv_allocator *allocator,
                               uint64_t *time_ns, clv_error *error);
 
-/* Limits the search for better prices or weights: the sum of the node counts of all networks that it solves. The search then
- * takes about as long as placing a plan. */
+/* The work limit of a search for better prices or weights: the node counts of all networks that it solves add up to about this
+ * number, so that it takes about as long as placing a plan. clv__bound_steps() returns the number of steps, from 1 to `most`,
+ * of a search that solves `networks` networks per step. */
 #define CLV__BOUND_WORK 150000u
 static inline uint32_t clv__bound_steps(uint32_t node_count, uint32_t networks, uint32_t most) {
   uint32_t steps = CLV__BOUND_WORK / (node_count * networks + 1);
   return steps > most ? most : steps == 0 ? 1 : steps;
 }
 
-/* Raises `*best` to `bound` if that is higher. Returns false once it has not grown by a thousandth for several steps: more steps
- * are not worth their time. */
+/* Raises `*best` to `bound` if that is higher. Returns false after four steps in a row (counted in `*idle_steps`) that each
+ * raised `*best` by less than a thousandth: more steps are not worth their time. */
 static inline bool clv__bound_grows(uint64_t bound, uint64_t *best, uint32_t *idle_steps) {
   bool grows = bound > *best + *best / 1024;
   if (bound > *best) *best = bound;

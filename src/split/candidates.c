@@ -1,5 +1,5 @@
-/* Forms slots in several ways and keeps the best: with each colour first, with every rule for the next colour (rounds.h), from
- * both ends, with an earlier result as the guide, and with fused pairs kept together. */
+/* Forms slots (convex.h) in several ways and keeps the best result: with each colour first, with every rule for the next colour
+ * (rounds.h), from either end of the graph, with an earlier result as the guide, and with fused pairs kept together. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,13 @@
 /* The fewest partitions that a placement can have: the exact number for two devices, a lower bound for more.
  *
- * Take an acyclic grouping, list its partitions in a topological order, and keep those of a set S of devices. A path through the
- * graph visits partitions in this order. Each time it enters a node of S from a node of another device, inside S or outside, it
- * enters a partition that it has not visited before, because no path leaves a partition and returns to it. So S has at least as
- * many partitions as the path has such runs. There is one more if the first partition of S is on another device than the first
- * run, and one more if the last partition is on another device than the last run. Take the maximum over all paths, then the
- * minimum over the choices of the first and the last device: this is a bound for S. Bounds of disjoint sets add up. With two
- * devices the bound is exact: levels.c finds a grouping with as many slots as this count on the longest path. */
+ * Take an acyclic grouping, list its partitions in a topological order, and keep those of a set S of devices. A path through
+ * the graph visits partitions in this order. A run is a stretch of the path on one device of S, between nodes of other devices
+ * inside or outside S. Each run begins in a partition that the path has not visited before, because no path leaves a partition
+ * and returns to it. So S has at least as many partitions as the path has runs. There is one more if the first partition of S
+ * is on another device than the first run, and one more if the last partition is on another device than the last run. Take the
+ * maximum over all paths, then the minimum over the choices of the first and the last device: this is a bound for S. Bounds of
+ * disjoint sets add up. With two devices the bound is exact: levels.c finds a grouping with as many slots as this count on the
+ * longest path. */
 #include <string.h>
 
 #include "split/split.h"

@@ -68,8 +68,8 @@ static clv_status count_weights(counting *c, uint32_t node, uint32_t device, uin
   return CLV_OK;
 }
 
-/* Counts the uses of a partition. The values between its nodes need memory from their node to their last reader, and the scratch
- * of a node while it is computed. */
+/* Counts the weights and boundary values that a partition uses, and the most memory that it needs inside. A value that stays
+ * inside needs memory from the node that computes it to its last reader; a node needs its scratch only while it is computed. */
 static clv_status count_partition(counting *c, uint32_t partition, uint32_t step, clv__memory *memory, clv_error *error) {
   const clv__problem *problem = c->problem;
   uint32_t device = c->cut->devices[partition], space = problem->spaces[device];

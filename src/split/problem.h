@@ -43,7 +43,7 @@ typedef struct clv__problem {
   const uint32_t *write_offsets, *writes; /* CSR */
   const uint16_t *supports;               /* bit d: device d can run it; this holds for views too */
   const uint16_t *prefers;                /* bit d: device d prefers to run it although its weights are elsewhere */
-  const uint32_t *pins;                   /* a device, or CLV__NONE. A pinned device supports the node */
+  const uint32_t *pins;                   /* a device, or CLV__NONE. The pinned device supports the node */
   const uint8_t *flags;
   const uint64_t
       *node_ns; /* [node * device_count + device]: alone in a partition, without its launch; CLV__NO_TIME if not supported */

@@ -16,8 +16,10 @@ typedef struct clv__rounds {
   clv__node_sets sets;
   uint32_t *pending; /* by root: the number of edges into its set whose producers have not run yet */
   uint32_t *link;    /* by root: the next set in the list of ready sets of its colour */
+  /* By colour: its first ready set, and the longest chain of changes of its ready sets. Then a list of the colours that have
+   * ready sets. */
   uint32_t *heads, *longest, *active;
-  uint64_t *weight; /* by colour: the weight of its ready nodes */
+  uint64_t *weight; /* by colour: the sum over its ready sets of their longest chain of changes, plus 1 per set */
   uint32_t active_count;
   uint32_t *tails[2]; /* [backward], then by node: the largest number of colour changes on a path that starts there */
 } clv__rounds;
@@ -25,7 +27,7 @@ typedef struct clv__rounds {
 typedef enum clv__rounds_rule {
   CLV__ROUNDS_LONGEST,  /* the colour that starts the longest chain of changes */
   CLV__ROUNDS_HEAVIEST, /* the colour with the largest sum of such chains */
-  CLV__ROUNDS_CHEAPEST  /* the colour with the shortest launch: meanwhile the others accumulate work */
+  CLV__ROUNDS_CHEAPEST  /* the colour with the shortest launch: meanwhile other colours accumulate work */
 } clv__rounds_rule;
 
 /* How a run chooses the next colour. With a rule, the first colour is `start` if one of its nodes is ready. With a guide, the run

@@ -11,7 +11,7 @@ static bool is_wide(const clv__problem *problem, uint32_t node) {
   return problem->read_offsets[node + 1] - problem->read_offsets[node] > MOST_FUSED_READS;
 }
 
-/* Returns the place of the saving that applies if `node` shares a partition with the producer of `value`, which it reads. */
+/* Returns the address of the saving that applies if `node` shares a partition with the producer of `value`, which it reads. */
 static uint64_t *saving_of(const clv__problem *problem, uint32_t value, uint32_t node, uint32_t device, uint64_t *saving_ns) {
   uint32_t r = problem->read_offsets[node];
   while (problem->reads[r] != value) ++r;

@@ -67,17 +67,18 @@ enum { CLV__MOST_DEVICES = 16 };
 
 /* The memory that a cut needs on devices with a limit: the resident weights of all partitions, each once; one arena per memory
  * space for boundary values and streamed weights, which share bytes if they are not alive in the same step; and one block of
- * scratch per device, as large as the partition that needs most of it. A session takes the same (execute/memory.c). */
+ * scratch per device, as large as the partition that needs most of it. A session allocates the same memory
+ * (execute/memory.c). */
 typedef struct clv__memory {
   uint64_t weight_bytes[CLV__MOST_DEVICES];    /* by device: resident weights */
-  uint64_t inner_bytes[CLV__MOST_DEVICES];     /* by device: the most that values inside one partition and the scratch of its
-                                                  nodes take: the least scratch */
+  uint64_t inner_bytes[CLV__MOST_DEVICES];     /* by device: the most that the values inside one partition and the scratch of its
+                                                  nodes take; the device needs at least this much scratch */
   uint64_t value_bytes[CLV__MOST_DEVICES + 1]; /* by space: the arena if steps run one after the other */
   uint64_t apart_bytes[CLV__MOST_DEVICES + 1]; /* by space: the arena if no two values share bytes */
 } clv__memory;
 
-/* Counts the memory of a cut with its copies. `is_arranged`: computes the exact size of the arenas; otherwise the most bytes that
- * are alive in one step, which is faster and at most as much. */
+/* Counts the memory of a cut with its copies. If `is_arranged`, computes the exact size of the arenas. Otherwise uses the most
+ * bytes that are alive in one step, which is faster to compute and never more than the exact size. */
 clv_status clv__memory_count(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies,
                              const uint16_t *streamed, bool is_arranged, const clv_allocator *allocator, clv__memory *memory,
                              clv_error *error);

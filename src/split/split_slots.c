@@ -34,8 +34,8 @@ static void drop_empty(const clv__convex *c, clv__slots *slots, uint32_t *number
 
 /* ---- Parts that could run at different times ---- */
 
-/* Connected nodes of a slot. For other devices, only two properties matter: the last slot there that the part waits for, and the
- * first slot that waits for it. Parts that agree in both gain nothing from being separate. */
+/* Connected nodes of a slot. Only two properties of a part matter to other devices: the last of their slots that the part waits
+ * for, and the first of their slots that waits for the part. Parts that agree in both gain nothing from being separate. */
 typedef struct part {
   uint32_t slot, after, before, root;
   bool works; /* some node is not a view */
@@ -121,7 +121,7 @@ static clv_status separate_parts(clv__convex *c, clv__slots *slots, const lists 
 
 typedef struct limiter {
   const clv__convex *c;
-  const uint32_t *slot_of; /* by node: its new slot if it is done, otherwise CLV__NONE */
+  const uint32_t *slot_of; /* by node: its new slot, or CLV__NONE if it has none yet */
   uint32_t *seen;          /* by value: the last new slot (+ 1) that reads it from outside */
   uint32_t slot, nodes, inputs;
 } limiter;

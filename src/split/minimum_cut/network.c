@@ -4,7 +4,8 @@
 #include "split/minimum_cut/network_own.h"
 
 /* Numbers the free nodes and records the sides of the others. `kept` is the side on which all nodes except views are kept
- * (PLACE_ONE, PLACE_OTHER; PLACE_FREE: none). Returns false if a node, `lost`, fits on neither side. */
+ * (PLACE_ONE, PLACE_OTHER; PLACE_FREE: none). Returns false, with the node in `lost`, if a node may be on neither side, or not
+ * on the side `kept`. */
 static bool number(clv__network *n, network_place kept, uint32_t *lost) {
   const clv__problem *problem = n->problem;
   n->free_count = 0;

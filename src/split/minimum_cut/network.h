@@ -18,7 +18,7 @@ typedef struct clv__network_path {
 typedef struct clv__network_options {
   uint32_t one, other;   /* devices; ties go to `one` */
   const uint32_t *fixed; /* by node: the device on which it stays (any device), or CLV__NONE; NULL: no node is fixed */
-  const uint64_t *penalty_one, *penalty_other; /* by node, may be NULL: added to its time there (multipliers of memory limits) */
+  const uint64_t *penalty_one, *penalty_other; /* by node, may be NULL: added to its time on that device (for memory limits) */
   bool launches;          /* charge one launch for each of the two devices that has a node other than a view */
   clv__network_path path; /* if count > 0, replaces `launches`: charges the first node's launch and one per change of device */
 } clv__network_options;

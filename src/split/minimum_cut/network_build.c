@@ -1,5 +1,5 @@
-/* Builds the network of a two-sided placement. Every cost is a function of the side of one node, or of the sides of the nodes of
- * one value:
+/* Builds the network of a two-sided placement. Every cost is a function of the side of one node, or of the sides of the nodes
+ * of one value:
  *
  *   a node      its time on either side: terminals
  *   a fusion    -s if both nodes are on the side: the producer pays s to leave that side, and cutting the edge costs s
@@ -9,7 +9,7 @@
  *   an output   the copy from either side's memory to the host's: terminals
  *   a launch    charged along the path: an edge from each node of the path to the next
  *
- * Nodes that are not free are constants: costs that they share with free nodes become terminals of those. */
+ * Nodes that are not free are constants: costs that they share with free nodes become terminals of the free nodes. */
 #include "split/minimum_cut/network_own.h"
 
 /* The inputs that determine the copies of one value. */
@@ -18,7 +18,7 @@ typedef struct copies {
   network_place from; /* the side in whose memory the value is computed; a third device may share a side's memory */
   bool is_read[2];    /* a node that is not free reads it on that side */
   uint32_t free_count, free_reader;
-  uint32_t third_spaces; /* memory spaces of readers in neither side's memory */
+  uint32_t third_spaces; /* bits of the memory spaces of readers that are in neither side's memory */
 } copies;
 
 static network_place opposite(network_place side) {

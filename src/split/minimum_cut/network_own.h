@@ -5,7 +5,8 @@
 #include "split/minimum_cut/flow.h"
 #include "split/minimum_cut/network.h"
 
-/* The place of a node. Side `one` is the sink's side; ties go to it. */
+/* The place of a node: on one of the two sides; free, so that the cut chooses its side; or third, fixed to a device of neither
+ * side. Side `one` is the sink's side; ties go to it. */
 typedef enum network_place { PLACE_ONE, PLACE_OTHER, PLACE_FREE, PLACE_THIRD } network_place;
 
 typedef struct network_side {

@@ -6,7 +6,8 @@
 #define FORCED_CHANGE ((uint64_t)1 << 42)
 #define LIKELY_CHANGE ((uint64_t)1 << 21)
 
-/* By node: the score of the best path that ends there, and its last node, which is not a view (CLV__NONE: no path). */
+/* By node: the score of the best path to it, and the last node of that path. Paths have no views, so for a view this is an
+ * earlier node, or CLV__NONE if no node but views leads to it. */
 typedef struct ways {
   uint64_t *worth;
   uint32_t *last, *before; /* `before`: the previous node on the path */
