@@ -1,6 +1,6 @@
-/* `delegate`: the delegates are all devices but the last. In order of priority, each gets the nodes that it supports and that no
- * earlier delegate got. A delegate that chose groups itself gets only the nodes of those groups. The rest goes to the last
- * device, or to any device that can run it. Views go to the device of their source. */
+/* `delegate`: the delegates are all devices but the last. In order of priority, each gets the nodes that it supports and that
+ * no earlier delegate got. A delegate that chose groups itself gets only the nodes of those groups. Every other node goes to
+ * the last device or, if that cannot run it, to the first device that can. Views go to the device of their source. */
 #include <string.h>
 
 #include "place/groups.h"
@@ -60,13 +60,14 @@ static clv_status place_node(const delegating *d, uint32_t node, clv_error *erro
   return CLV_OK;
 }
 
-/* Renumbers groups, so that no two devices share a number and there are at most as many groups as nodes. */
+/* Gives the groups of all devices common numbers, in the order in which they are met. So no two devices share a number, and
+ * every number is below the number of nodes. */
 static clv_status number_groups(const delegating *d, clv__arena *arena, clv_error *error) {
   const clv__problem *problem = d->problem;
   size_t count = problem->node_count;
   clv_status status = CLV_OK;
   uint32_t next = 0, *groups = clv__arena_allocate(arena, count * sizeof *groups);
-  /* For one device, by its own group number: the new group number. */
+  /* For the current device, by the group number that the device chose: the common number. */
   uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers);
   if (groups == NULL || numbers == NULL) {
     status = clv__error_memory(error, count * sizeof *groups);

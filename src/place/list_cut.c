@@ -180,7 +180,8 @@ static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
   return limit == 0 || run->inputs + *inputs <= limit;
 }
 
-/* A node that alone exceeds a limit which its device does not state gets a partition of its own. */
+/* Opens a partition for the node. A node whose own inputs exceed the limit that its device states is an error; one that exceeds
+ * only options->copy_limit still gets its partition. */
 static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error *error) {
   uint32_t device = w->placing->devices[node], partition = w->cut->count++, limit = w->problem->limits[device].max_inputs;
   w->cut->devices[partition] = device;

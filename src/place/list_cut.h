@@ -1,7 +1,7 @@
-/* The linear cut for strategies that do their own cutting. It works like clv__split_linear() with three differences: a view never
- * causes a boundary, the input limit counts only values that are copied in for a partition, and a partition also ends before a
- * node that reads further streamed weights, so that the next partition can reuse the buffer. A run is a sequence of nodes in the
- * list that are on one device. */
+/* The linear cut for strategies that do their own cutting. It works like clv__split_linear() with three differences: a view
+ * never causes a boundary; for a device that states no input limit, `copy_limit` limits the values copied in for a partition;
+ * and a partition also ends before a node that reads further streamed weights, so that the next partition can reuse the buffer.
+ * A run is a sequence of nodes in the list that are on one device. */
 #ifndef CLEAVE_PLACE_LIST_CUT_H
 #define CLEAVE_PLACE_LIST_CUT_H
 

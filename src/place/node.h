@@ -4,7 +4,7 @@
 
 #include "split/problem.h"
 
-/* Bit d: device d may run the node. If the node is pinned, only its pin may. */
+/* Bit d: device d may run the node. If the node is pinned, only the pinned device may. */
 static inline uint32_t clv__node_choices(const clv__problem *problem, uint32_t node) {
   return problem->pins[node] == CLV__NONE ? problem->supports[node] : 1u << problem->pins[node];
 }

@@ -37,7 +37,7 @@ typedef struct clv__placing {
   bool has_cut;        /* the strategy has also cut the placement; then `cut` is valid */
   clv__cut cut;
   uint16_t *streamed; /* by weight: bits of the devices to which it is streamed; NULL: none */
-  bool is_fitted;     /* `groups` and `streamed` only make the placement fit: planning may choose others */
+  bool is_fitted;     /* `groups` and `streamed` serve only to fit the devices' memories: planning may replace them */
   uint32_t pass_count;
   const clv__pass *passes;
   const char *note; /* NULL, or a sentence that reports show with the plan, allocated in the arena */
@@ -70,7 +70,7 @@ const clv__strategy *clv__strategy_find(const char *name);
 /* The meaning of a cause that some strategy, or planning itself, gives; NULL if there is no such cause. */
 const char *clv__cause_meaning(const char *cause);
 
-/* If no placement fits the devices' memories, its result is one that exceeds them least. */
+/* If no placement fits the devices' memories, clv__place_optimal() returns one that exceeds them least. */
 clv_status clv__place_optimal(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_propagate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct ranked {
-  uint64_t saved_ns, bytes; /* the time of its copies in every run */
+  uint64_t saved_ns, bytes; /* what it saves per run if it stays resident: the time of its copies; its size */
   uint32_t weight;
 } ranked;
 
@@ -31,7 +31,8 @@ static uint64_t value_bytes(const clv__problem *problem, uint32_t node) {
   return bytes;
 }
 
-/* Counts the readers of each weight, in `seen`, and finds the largest node. */
+/* Counts in `seen` the readers of each weight, and finds the most bytes of weights and of values of any one node
+ * (`buffer_bytes`, `value_bytes`). */
 static void count_readers(clv__stream *s, const uint16_t *streamed) {
   const clv__problem *problem = s->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -105,7 +106,8 @@ static uint64_t fresh_bytes(const clv__stream *s, uint32_t node, const clv__stre
   return bytes;
 }
 
-/* Returns a number for the group of `node` among the nodes from `first` on: nodes share it if they had the same group before. */
+/* Returns the new group number of `node`. It is that of an earlier node, from `first` on, that was in the same group before the
+ * division; if there is none, it is an unused number. */
 static uint32_t name_of(const clv__stream *s, uint32_t first, uint32_t node, const uint32_t *groups) {
   for (uint32_t n = node; n-- > first;) {
     if (s->devices[n] == s->device && s->given[n] == s->given[node]) return groups[n];

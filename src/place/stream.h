@@ -20,9 +20,8 @@ typedef struct clv__stream {
   uint64_t value_bytes;  /* the most bytes of values that one node computes */
 } clv__stream;
 
-/* Lists the weights for the placement `devices`, except those that `streamed` (by weight, may be
- * NULL) already has for the device.
- * The arrays live in the arena. */
+/* Lists the weights that `device` reads in the placement `devices` and that can be streamed to it, except those that `streamed`
+ * (by weight, may be NULL) already streams to it. The arrays live in the arena. */
 clv_status clv__stream_list(const clv__problem *problem, const uint32_t *devices, const uint16_t *streamed, uint32_t device,
                             clv__arena *arena, clv__stream *stream, clv_error *error);
 /* Returns the number of weights that stay resident in step `step` of `steps`: none in step 0, all in the last. The steps have
@@ -32,10 +31,11 @@ uint32_t clv__stream_kept(const clv__stream *stream, uint32_t step, uint32_t ste
 typedef struct clv__stream_way {
   uint32_t kept;         /* the number of weights that stay resident */
   uint64_t buffer_bytes; /* a group of nodes ends where it would exceed these bytes */
-  bool is_fine;          /* counts the values that its nodes compute, and not only their streamed weights: needs less scratch */
+  bool is_fine; /* `buffer_bytes` also limits the values that the nodes of a group compute, so partitions need less scratch */
 } clv__stream_way;
 
-/* Returns a size of the buffer: 0, the smallest that holds what any one node adds, or twice the one before. */
+/* Returns the buffer size to try at `index`: 0 at index 0, then the smallest that holds what any one node adds, then twice the
+ * size before. */
 static inline uint64_t clv__stream_buffer(const clv__stream *stream, uint32_t index, bool is_fine) {
   uint64_t least = stream->buffer_bytes + (is_fine ? stream->value_bytes : 0);
   return index == 0 ? 0 : least << (index - 1);

@@ -12,7 +12,8 @@ typedef struct viewing {
   uint32_t *positions; /* by node: its position in the list; for a view of a graph input, that of its first reader */
   uint8_t *is_free;    /* by node: a view of a graph input, which this file places */
   uint8_t *may_lead;   /* by node: a view that needs nothing but graph inputs */
-  uint8_t *leads;      /* by node: a view in front. It is in host memory, but the first of its readers is not */
+  uint8_t *leads; /* by node: a view at the front of the list, because it is in host memory and its first reader is not, or such a
+                     view reads it */
   clv__views *views;
 } viewing;
 
@@ -40,7 +41,7 @@ static void find_free(viewing *v) {
 typedef struct reading {
   uint32_t first, position; /* the first reader and its position; CLV__NONE if there is none */
   uint32_t host;            /* the first reader in host memory; CLV__NONE if there is none */
-  bool leads;               /* a reader is a view in front */
+  bool leads;               /* a reader is a view at the front of the list */
   bool in_host;             /* the value is needed in host memory, or in that of several devices */
 } reading;
 

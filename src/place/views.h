@@ -13,7 +13,8 @@ typedef struct clv__view_options {
 
 typedef struct clv__views {
   uint32_t *order; /* the list, with each view of a graph input just before its first reader, or in front */
-  bool *stays;     /* by node: a view of a graph input that causes a copy on another device */
+  bool *stays; /* by node: a view of a graph input that keeps its device when the list is cut: it is with its first reader, or in
+                  front */
 } clv__views;
 
 /* Places each view of a graph input, unless it is pinned or claimed, so that it causes no copy. Graph inputs start in host

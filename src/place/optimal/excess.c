@@ -1,8 +1,8 @@
 /* Computes by how much a cut exceeds the devices' memories. */
 #include "place/optimal/optimal.h"
 
-/* Adds the weights that the user placed in the memory of a device that does not read them. `read` (by weight) has a bit for each
- * device that does. */
+/* Adds the weights that the user placed in the memory of a device that does not read them. `read` (by weight, zero at first)
+ * gets a bit for each device that reads the weight. */
 static void add_homes(const clv__problem *problem, const clv__cut *cut, uint32_t *read, clv__memory *memory) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k)

@@ -41,7 +41,8 @@ static bool shed(const clv__problem *problem, uint32_t *devices) {
   return largest != CLV__NONE;
 }
 
-/* Fits the placement in o->scratch. If it does not fit, tries again without its largest node, and so on. */
+/* Fits the placement in o->scratch. While it does not fit, moves the node that takes the most bytes to a device without a
+ * limit, and tries again. */
 static clv_status try_from(clv__optimal *o, clv__fitted *best) {
   uint32_t most = clv__optimal_times(o, FITTED_EFFORT, 24, MOST_SHED);
   for (uint32_t moves = 0;; ++moves) {

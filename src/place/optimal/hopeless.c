@@ -2,7 +2,7 @@
  * and suffices to discard most placements. */
 #include "place/optimal/optimal.h"
 
-/* Returns the time of one launch on each device that has any work. */
+/* Returns the sum of one launch on each device that has any node other than a view. */
 static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *devices) {
   uint64_t time_ns = 0;
   uint32_t used = 0;

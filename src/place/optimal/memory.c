@@ -45,13 +45,13 @@ static clv_status cut_at_price(clv__optimal *o, uint64_t price, bool *fits) {
 
 /* ---- Filling devices ---- */
 
-enum { MOST_FILLED = 3 }; /* devices with limits of which every ordered choice is tried */
+enum { MOST_FILLED = 3 }; /* this many devices with limits, the first ones, are filled in every order and choice */
 
 typedef struct filling {
   clv__optimal *o;
   uint32_t *elsewhere; /* by node: the fastest device without a limit, or else its device in the minimum cut */
   uint32_t *seen;      /* by weight: the devices that hold it */
-  uint32_t *order;     /* nodes */
+  uint32_t *order;     /* the nodes, sorted by rank */
   uint64_t *rank;      /* by node: what it saves per byte */
   uint64_t used[CLV__MOST_DEVICES];
 } filling;

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* The effort of each step (see clv__evaluator), and the number of nodes up to which the local search is deep. */
+/* The effort of each step (see clv__evaluator); then the most evaluations of the deep search, the least of the shallow search,
+ * and the number of placements from which the deep search starts. */
 #define DEEP_EFFORT ((uint64_t)600000)
 #define SWAP_EFFORT ((uint64_t)300000)
 #define SHALLOW_EFFORT ((uint64_t)220000)
@@ -119,7 +120,7 @@ static clv_status search_large(clv__optimal *o) {
 
 /* ---- The result ---- */
 
-/* Reports the split's own reason why the first placement cannot be cut. */
+/* Reports, as the error, why the split rejects the placement in o->scratch. Called if it rejects every placement. */
 static clv_status refuse_split(clv__optimal *o) {
   clv__cut cut;
   clv__arena arena;

@@ -63,8 +63,9 @@ clv_status clv__cut_copy(const clv__cut *cut, uint32_t node_count, clv__arena *a
 
 /* order.c. Orders the partitions by the length of the longest path from each to the end of the graph, longest first. */
 clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__arena *arena, clv_error *error);
-/* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). If partitions do not span
- * several groups, they start as early as possible, or delay their readers as little as possible. */
+/* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). A cut that keeps these
+ * groups apart has more partitions, but they start as early as possible (`above`), or delay their readers as little as possible
+ * (`below`). */
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 

@@ -23,8 +23,8 @@ clv_status clv__pool_is_hopeless(const clv__pool *pool, const uint32_t *devices,
   return clv__is_hopeless(pool->evaluator, devices, &pool->solutions[0].score, hopeless, error);
 }
 
-/* Makes room for a placement with this score at position `at`. Evicts the last placement if the pool is full. `at` is CLV__NONE
- * if the pool is full of better placements. */
+/* Makes room for a placement with this score, and stores its position in `at`. Evicts the last placement if the pool is full.
+ * If the pool is full of placements that are at least as good, `at` is CLV__NONE. */
 static clv_status make_room(clv__pool *pool, const clv__score *score, uint32_t *at, clv_error *error) {
   size_t size_bytes = pool->evaluator->problem->node_count * sizeof(uint32_t);
   clv__solution fresh = {0};

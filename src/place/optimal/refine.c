@@ -37,7 +37,8 @@ static clv_status try_placement(refining *r, bool *better) {
   return status;
 }
 
-/* Moves node `a` to device `d` and node `b`, which may be the same, to device `e`. */
+/* Tries to move node `a` to device `d` and node `b` to device `e`. `a` and `b` may be the same node; then `d` must equal
+ * `e`. */
 static clv_status try_move(refining *r, uint32_t a, uint32_t d, uint32_t b, uint32_t e, bool *better) {
   const clv__problem *problem = r->o->problem;
   const uint32_t *devices = r->best->devices;
@@ -96,7 +97,7 @@ static clv_status try_joins(refining *r, bool *better) {
     for (uint32_t apart = 1; apart < nodes; ++apart) {
       for (uint32_t a = 0; a + apart < nodes && r->o->evaluator.spent < r->limit; ++a) {
         CLV__TRY(try_join(r, a, a + apart, whole == 1, better));
-        if (whole == 0) CLV__TRY(try_join(r, a + apart, a, false, better)); /* whole groups join either way */
+        if (whole == 0) CLV__TRY(try_join(r, a + apart, a, false, better)); /* whole groups: the result would be the same */
       }
     }
   }

@@ -42,9 +42,10 @@ static clv_status reprice_nodes(const clv__problem *problem, const clv__reprice 
   return CLV_OK;
 }
 
-/* Sets the savings, and a price `parting_ns` for every read whose two nodes are on different devices of one memory space, because
- * there is no transfer to which it could be added. Adding `parting_ns` to the times of both nodes on all devices, and twice that
- * to their saving on all devices, costs 2 * `parting_ns` exactly if the two are separated. */
+/* Sets the savings, and a price `parting_ns` for every read whose two nodes are on different devices of one memory space,
+ * because there is no transfer to which it could be added. Adding `parting_ns` to the times of both nodes on all devices, and
+ * twice that to their saving on all devices, adds 2 * `parting_ns` to the cost of a placement that separates the two, and
+ * nothing to that of others. */
 static void reprice_reads(const clv__problem *problem, const clv__reprice *prices, uint64_t parting_ns, uint64_t *node_ns,
                           uint64_t *saving_ns) {
   uint32_t devices = problem->device_count;

@@ -75,8 +75,8 @@ static bool touch(search *s, const clv__change *change) {
       s->touched[partition_of[node]] |= (uint8_t)pass;
     }
   }
-  /* Several changes may read from the same partition, so marked producers are no conflict. Marking them suffices to separate the
-   * changes along a chain. */
+  /* Several changes may read from the same partition, so marked producers are no conflict. But once they are marked, no later
+   * change of the batch moves nodes of their partitions. This separates the changes along a chain. */
   for (uint32_t i = 0; i < change->count; ++i) {
     for (uint32_t r = problem->read_offsets[nodes[i]]; r < problem->read_offsets[nodes[i] + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];

@@ -6,7 +6,8 @@
 
 #include "place/optimal/optimal.h"
 
-/* Prefixes of the resident weights, and sizes of the buffer; fewer of both for large problems. */
+/* How many numbers of resident weights and how many buffer sizes are tried; FEW_* for problems whose evaluation takes more than
+ * FEW_EFFORT. */
 enum { STEPS = 64, BUFFERS = 7, FEW_STEPS = 16, FEW_BUFFERS = 4 };
 #define FEW_EFFORT ((uint64_t)20000)
 
@@ -14,7 +15,7 @@ typedef struct streamer {
   clv__optimal *o;
   const uint32_t *devices;
   clv__stream stream;
-  const clv__placing *from; /* the decisions for the devices before */
+  const clv__placing *from; /* the decisions for the devices handled before this one */
   clv__placing trial;
   clv__placing best;
   clv__score score; /* of `best` */
@@ -43,7 +44,7 @@ static clv_status evaluate(streamer *s, const clv__placing *placing, clv__score 
   return status;
 }
 
-/* Whether the device fits, and those that share its memory. */
+/* Returns whether the device, and every device that shares its memory, needs no more than its limit. */
 static bool fits(const streamer *s) {
   const clv__problem *problem = s->o->problem;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
@@ -67,7 +68,7 @@ static clv_status try_way(streamer *s, const clv__stream_way *way, bool *is_fitt
   return CLV_OK;
 }
 
-/* Finds the most resident weights with which the device fits. */
+/* For one buffer size, finds the most resident weights with which the device's memory suffices. */
 static clv_status try_buffer(streamer *s, uint64_t buffer_bytes, bool is_fine, uint32_t steps, bool *is_fitting) {
   uint32_t low = 0, high = steps; /* low fits, high does not */
   clv__stream_way way = {.buffer_bytes = buffer_bytes, .is_fine = is_fine};

@@ -5,7 +5,7 @@
 #include "place/optimal/optimal.h"
 #include "split/minimum_cut/network.h"
 
-/* Returns the time of one launch on each device that has a node. */
+/* Returns the sum of one launch on each device that has a node. */
 static uint64_t launches_ns(const clv__problem *problem, const uint32_t *devices) {
   uint64_t time_ns = 0;
   uint32_t used = 0;
