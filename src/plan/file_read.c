@@ -65,8 +65,8 @@ static uint32_t device_called(const clv_plan *plan, const json_t *name) {
   return text == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, text);
 }
 
-/* Reads the pins of nodes that are still on the device that the user chose, because they raise the lower bound. Errors are
- * reported later. */
+/* Reads the pins of nodes that are still on the device that the user chose, because pins raise the lower bound. Errors in the
+ * file are reported when the partitions are read. */
 static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, clv_error *error) {
   const clv_graph *graph = plan->graph;
   uint32_t *placed = clv__arena_allocate(&plan->arena, graph->node_count * sizeof *placed);

@@ -134,7 +134,8 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   return CLV_OK;
 }
 
-/* Reduces the memories of a copy of the problem by what compilers need beyond what strategies know. `is_less`: of some device. */
+/* Copies the problem with smaller memory limits: without the bytes that compilers need beyond what strategies know. Sets
+ * `is_less` if the limit of some device changed. */
 static clv_status lessen_memory(clv_plan *plan, clv__problem *lessened, bool *is_less, clv_error *error) {
   *lessened = *plan->problem;
   *is_less = false;
@@ -167,16 +168,17 @@ static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place
   return place_and_split(plan, a->strategy, &input, memory_changed, error);
 }
 
-/* Another strategy only relieves its own placement, so its refusal does not mean that there is no plan. */
+/* Adds advice to the error of a strategy other than `optimal`. Such a strategy only moves parts of its own placement until it
+ * fits into memory, so its failure does not mean that no plan fits. */
 static clv_status suggest_optimal(clv_error *error) {
   const clv_error why = error == NULL ? (clv_error){0} : *error;
   return clv__error_set(error, CLV_NOT_SUPPORTED, "%s; the strategy 'optimal' may find a plan", why.message);
 }
 
 /* The result of `optimal` is at least as good as that of every other strategy under its own model of memory. If a device's
- * compiler needs more memory, this may no longer hold. Then `optimal` runs again with the scratch of each node, and with as much
- * less memory as compilers need beyond that. Plans are also made with the other strategies, and the best is kept. If nothing
- * fits, `optimal` cuts the list. */
+ * compiler needs more memory, this may no longer hold. Then `optimal` runs again with the scratch of each node, and once more
+ * with memory limits that are smaller by what compilers need beyond that. Plans are also made with the other strategies, and
+ * the best plan is kept. If none fits, `optimal` is tried with the linear split. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed, is_less;
   attempt attempts[36] = {{strategy, given->problem, false}};

@@ -78,7 +78,7 @@ static clv_status refuse(const clv__fitting *f, const clv__placing *placing, clv
       is_pinned ? ", which is pinned to it" : ", and no other device can take enough of its nodes");
 }
 
-/* Notes, for every node that moves or whose weights are streamed now, why. */
+/* Writes a note for every node that moves, or whose weights are now streamed, with the reason. */
 static clv_status explain(const clv__fitting *f, const clv__memory_need *before, const clv__placing *from, clv__placing *to,
                           clv_error *error) {
   clv_plan *plan = f->plan;
@@ -118,7 +118,8 @@ static clv_status adopt_way(clv__fitting *f, const clv__memory_need *before, clv
   return clv__fitting_adopt(f, placing, error);
 }
 
-/* Makes the device fit. Those that share its memory may have to give way: then each streams what it can, in turn. */
+/* Makes the plan fit into the memory of the device, by moving its partitions or streaming its weights. If that is not enough,
+ * the devices that share the memory do the same in turn; each starts from what could already be streamed. */
 static clv_status relieve(clv__fitting *f, clv__placing *placing, clv_error *error) {
   clv_plan *plan = f->plan;
   const uint32_t device = f->device;
@@ -160,7 +161,7 @@ clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const
     } else {
       CLV__TRY(relieve(&f, placing, error));
     }
-    d = 0; /* ends: nodes only move to later devices or to one without a limit */
+    d = 0; /* check all devices again. This ends: nodes only move to later devices or to one without a limit */
   }
   return CLV_OK;
 }

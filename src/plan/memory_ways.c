@@ -22,7 +22,8 @@ static clv_status price(const clv__fitting *f, clv__placing *placing, clv__arena
 
 /* ---- Moving ---- */
 
-/* `returned` (by node): the cut has put it back on the device, as it may do with views. */
+/* Returns whether the partition must stay: a node is pinned, or the cut has put a node back on the device after a move, as it
+ * may do with views (`returned`, by node). */
 static bool is_held(const clv_plan *plan, const clv__partition *partition, const bool *returned) {
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     uint32_t node = plan->problem_nodes[partition->nodes[i]];
@@ -51,8 +52,9 @@ static uint32_t next_device(const clv_plan *plan, const clv__partition *partitio
   return CLV__NONE;
 }
 
-/* Returns the partition to move: the first, in the order of execution, at which the weights of the device exceed its memory, or
- * else the last one before or after it that can move. CLV__NONE: none can. */
+/* Returns the partition of the device to move: one that the compiler rejects as too large, if it can move; otherwise the first
+ * movable one, in the order of execution, at which the weights summed so far exceed the memory; otherwise the last movable one.
+ * CLV__NONE if none can move. */
 static uint32_t find_victim(const clv__fitting *f, const bool *returned) {
   const clv_plan *plan = f->plan;
   const clv__memory_need *need = &plan->needs[f->device];
@@ -152,7 +154,7 @@ static clv_status describe(clv__fitting *f, const clv__stream *stream, const clv
   return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
 }
 
-/* Describes the ways of one buffer. If all weights stay resident, only fine cuts change anything. */
+/* Describes the ways of streaming with one size of the buffer. If all weights stay resident, only fine cuts change anything. */
 static clv_status list_buffer(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
                               clv__stream_way way, candidate *candidates, uint32_t *count, clv_error *error) {
   uint32_t steps = CUT_NODES / (f->plan->problem->node_count + 1), last = CLV__NONE;

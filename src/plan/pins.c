@@ -12,14 +12,15 @@ static bool is_plain(const char *pattern) {
   return strpbrk(pattern, "*?") == NULL;
 }
 
-/* Which assignment fixed each node, of the same kind: by pattern or by plain name. A plain name overrides a pattern. */
+/* The state of applying the assignments of one option (pins or forces). Those with a pattern are applied first, then those with
+ * a plain name, which override them. */
 typedef struct fixing {
   const clv_plan *plan;
   const clv__map *names; /* the nodes by name; NULL: assignments name operators */
   const clv_assignment *items;
   uint32_t count;
   uint32_t *pinned;
-  uint32_t *by; /* by node: the assignment, or CLV__NO_ID */
+  uint32_t *by; /* by node: the assignment of the kind being applied (pattern or plain name) that fixed it, or CLV__NO_ID */
 } fixing;
 
 /* Pins the nodes that the assignment matches. Uses a map for plain names, because a caller may pin every node of a large graph.

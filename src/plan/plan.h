@@ -45,7 +45,7 @@ typedef struct clv__transfer {
 
 /* Whether a device gets nodes that it prefers although their weights are in another memory. */
 typedef enum clv__offload {
-  CLV__OFFLOAD_AUTO, /* if that pays for copying the weights in every run */
+  CLV__OFFLOAD_AUTO, /* only if the gain exceeds the copies of the weights in every run */
   CLV__OFFLOAD_ON,
   CLV__OFFLOAD_OFF
 } clv__offload;
@@ -68,7 +68,7 @@ typedef struct clv__memory_need {
   uint32_t too_large;     /* a partition that the compiler rejects as too large; CLV__NONE: there is none */
 } clv__memory_need;
 
-/* What the compiler said about a partition; kept by its device, nodes and streamed weights. */
+/* The compiler's answer about a partition (memory_need.c), found by the partition's device, nodes and streamed weights. */
 typedef struct clv__scratch_answer clv__scratch_answer;
 enum { CLV__ANSWER_SLOTS = 256 };
 
@@ -118,8 +118,8 @@ struct clv_plan {
   uint32_t gone;                          /* bits of the devices that were removed, also before the plan was made */
   const char *gone_why[CLV__MAX_DEVICES]; /* by device: "removed: …" */
 
-  /* For a plan derived from another one by removing devices (plan/without_device.c). Shapes, prices and the user's options
-   * belong to the original plan, which must outlive this one. */
+  /* For a plan derived from another one: without devices, with a divided partition or with another strategy (plan/make.h).
+   * Shapes, prices and the user's options belong to the original plan, which must outlive this one. */
   const clv_plan *origin;          /* the original plan; NULL: this is an original */
   const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
 
@@ -162,8 +162,8 @@ clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_erro
 /* A generous guess of the memory that the kernels of a partition need in addition to values and weights. */
 #define CLV__SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
 
-/* Bits of the devices whose memory may be too small. In that of the others, all data fits twice, and with a guess of the scratch.
- */
+/* Returns the devices, as bits, whose memory may be too small. The memory of every other device has room for twice all data
+ * plus a guess of the scratch. */
 uint32_t clv__plan_small_devices(const clv__problem *problem);
 /* Asks the compilers of small devices for the scratch of each node alone (scratch.c), and replaces plan->problem by a copy with
  * scratch_bytes. Does nothing if it has them already. The caller holds the devices' lock. */

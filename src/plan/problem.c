@@ -195,7 +195,7 @@ static void describe_devices(making *m) {
 }
 
 /* Returns why the node is too large for the device, although the device supports it: according to the profile, or because it
- * alone reads more values than a partition may. NULL: it is not. */
+ * alone reads more values than a partition may. Returns NULL if it is not too large. */
 static const char *find_excess(making *m, uint32_t node, uint32_t device) {
   const clv__problem *problem = m->problem;
   uint32_t inputs = problem->read_offsets[node + 1] - problem->read_offsets[node], most = problem->limits[device].max_inputs;

@@ -4,7 +4,8 @@
 
 #include "plan/plan.h"
 
-/* Returns 0 if the compiler does not answer: that of the whole partition will. */
+/* Returns the scratch bytes that the device's compiler states for the view. Returns 0 if the compiler does not answer; its
+ * answer for the whole partition, which is asked later, then decides. */
 static uint64_t ask(const clv_plan *plan, uint32_t device, const clv_graph_view *view) {
   const clv__device *asked = &plan->devices->items[device];
   clv_compile_options options = {.struct_size = sizeof options};
@@ -16,7 +17,8 @@ static uint64_t ask(const clv_plan *plan, uint32_t device, const clv_graph_view 
   return info.scratch_bytes;
 }
 
-/* The results of the node that nothing reads: the compiler puts them in the scratch, and counting does so too. */
+/* Returns the bytes of the node's outputs that nothing reads. The compiler includes them in the scratch, and
+ * clv__memory_count() adds them itself, so the caller subtracts them once. */
 static uint64_t unread_bytes(const clv__problem *problem, uint32_t node, uint32_t device) {
   uint64_t bytes = 0;
   for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {

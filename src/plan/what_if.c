@@ -18,7 +18,7 @@ static clv_status price(const clv_plan *plan, const clv_plan_options *options, c
   with.record_passes = false;
   with.name_others = false;
   clv_status status = clv_plan_make(plan->graph, plan->devices, &with, &other, &why);
-  if (status == CLV_NOT_SUPPORTED) { /* a strategy that then overfills a device */
+  if (status == CLV_NOT_SUPPORTED) { /* with more supported operators, a strategy may overfill a device */
     row->refusal = clv__arena_string(arena, why.message, strlen(why.message));
     return row->refusal == NULL ? clv__error_memory(error, strlen(why.message)) : CLV_OK;
   }

@@ -17,7 +17,7 @@ static inline bool clv__is_bit(uint32_t bits, uint32_t device) {
   return (bits >> device & 1u) != 0;
 }
 
-/* What a strategy is asked to place: `problem`, with the plan's objective, split and claims. */
+/* Returns the input of a strategy that places `problem` with the plan's objective, split and claims. */
 static inline clv__place_input clv__leaving_input(const clv_plan *plan, const clv__problem *problem) {
   return (clv__place_input){.problem = problem,
                             .objective = plan->objective,
