@@ -20,7 +20,7 @@ struct clv__bucket_rule {
   const clv_plan *plan;
   clv__arena arena;
   int64_t multiple;
-  line *lines; /* indexed by symbol; filled in for base symbols only */
+  line *lines; /* indexed by symbol; filled in for base symbols (analysis/open.h) only */
 };
 
 /* ---- Sizes ---- */

@@ -201,7 +201,7 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
   return status;
 }
 
-/* ---- Programs ---- */
+/* ---- All executables of a plan ---- */
 
 /* If a device has no finish(), completes its partitions one after the other, so that no weight is in memory for longer than
  * necessary. */
@@ -221,7 +221,8 @@ static clv_status compile_list(clv__executables *all, work *list, uint32_t count
   return CLV_OK;
 }
 
-/* If a file of the graph was changed, that is the error, whatever happened because of it. No device is to blame. */
+/* If a file of the graph changed meanwhile, reports that instead of any other error, because the change may have caused the
+ * other error. Then no device is to blame. */
 static clv_status compile_all(clv__executables *all, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
   CLV__TRY(clv__graph_check_files(all->plan->graph, error));
   clv_status status = compile_list(all, list, count, arena, error);

@@ -19,8 +19,8 @@ const char *clv__source_word(clv__source source); /* "memory", "folder", "disk",
 
 typedef struct clv__origin {
   clv__source source;
-  char reason[224]; /* why it was compiled: how the cached ones differ, what is wrong with a file, or why there is no cache; "" if
-                       it was found */
+  char reason[224]; /* why it was compiled: how cached executables differ, what is wrong with a file, or why there is no cache; ""
+                       if it was found */
   bool is_missed;   /* the folder lacks it or its file is unusable; `reason` then explains this, even if it was found elsewhere */
   double ms;        /* the time to get it, without uploading weights */
   bool is_to_be_kept; /* compiled, and clv__executable_keep() has not run yet */
@@ -54,7 +54,7 @@ typedef struct clv__executables {
   uint64_t uploaded_bytes; /* equals counters.uploaded_bytes */
   /* The device whose call made clv__executables_init() or clv__executables_compile() fail, or CLV__NO_ID.
    * clv__executables_finish() does not reset them. */
-  uint32_t failed_device, failed_partition; /* the partition: if compiling it failed, otherwise CLV__NO_ID */
+  uint32_t failed_device, failed_partition; /* failed_partition: CLV__NO_ID unless compiling it failed */
 } clv__executables;
 
 /* Gets an executable for every partition of the plan, and uploads their weights. `executables` is the caller's storage. The plan,

@@ -42,7 +42,7 @@ struct clv_compiled {
   clv_session_options session;
   uint32_t partition_count, executable_count;
   clv__folder_partition *partitions;
-  clv__folder_executable *executables; /* by partition */
+  clv__folder_executable *executables; /* sorted by partition */
   uint32_t key_count;
   const clv__folder_executable **by_key; /* the executables that have a key, sorted by it */
 };

@@ -58,7 +58,7 @@ static void remove_folder(const char *path) {
   (void)rmdir(path);
 }
 
-/* Whether another folder is at the target by now than the one that is listed. */
+/* Returns whether the folder at the target is no longer the one that is listed. */
 static bool is_replaced(const clv__new_folder *made, DIR *listing) {
   struct stat listed, there;
   return fstat(dirfd(listing), &listed) == 0 && (stat(made->target, &there) != 0 || there.st_ino != listed.st_ino);

@@ -123,7 +123,8 @@ static uint64_t hash_key(uint32_t device, const clv__key *key, const clv_graph_v
   return hash;
 }
 
-/* Whether the bytes of this use are still those that the device has. `graph` itself has been checked by the caller. */
+/* Returns whether the bytes of a use, which belong to the graph `of`, are still those that the device has: whether the files of
+ * `of` are unchanged. The caller has already checked the files of `graph`. */
 static bool is_intact(const clv_graph *of, const clv_graph *graph) {
   return of == graph || clv__graph_check_files(of, NULL) == CLV_OK;
 }
@@ -246,7 +247,8 @@ static clv__shared_weight *find_weight(const clv__share *share, uint32_t device,
   return NULL;
 }
 
-/* Uploads the bytes. Those in a file are read, because the mapping of a file that is truncated meanwhile raises a signal. */
+/* Uploads the bytes. Bytes in a mapped file are first read from the file, because access to the mapping raises a signal if the
+ * file is truncated meanwhile. */
 static clv_status upload(const clv__share *share, uint32_t device, const clv_graph *graph, const char *name,
                          const clv_tensor *data, size_t size_bytes, clv_weight **weight, bool *by_device, clv_error *error) {
   const clv__device *d = &share->devices->items[device];
