@@ -54,7 +54,7 @@ static const member members[] = {
     {".npy", "npz, which contains only arrays: give weights with --params, together with an IR JSON model"},
 };
 
-/* The names are in the directory at the end of the archive. */
+/* Recognises a zip archive by the names of its files, which are in the directory at its end. */
 static const char *zip_format(const uint8_t *data, size_t size_bytes) {
   enum { TAIL_BYTES = 1 << 16 };
   size_t tail = size_bytes < TAIL_BYTES ? size_bytes : TAIL_BYTES;

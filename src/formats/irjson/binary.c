@@ -50,7 +50,8 @@ static bool is_half(clv_dtype dtype) {
 }
 
 /* Returns the dtype in which to compute add, sub, mul and div. ATen combines an f16 or bf16 tensor with a number, or with a
- * tensor of rank 0, at f32 precision and rounds only the result. So this is f32 if the other operand is not exact in `dtype`. */
+ * tensor of rank 0, at f32 precision and rounds only the result. So the result is f32 if the other operand is not exact in
+ * `dtype`. */
 static clv_dtype meeting(const aten *n, const pair *p, clv_dtype dtype) {
   if (!is_half(dtype)) return dtype;
   for (uint32_t i = 0; i < n->input_count; ++i) {

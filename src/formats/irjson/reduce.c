@@ -47,7 +47,8 @@ static void lower_any(aten *n) {
   clv__aten_return(n, 0, clv__aten_cast(n, reduce(n, op, x, axes, count, clv__aten_bool(n, "keepdim", false)), CLV_BOOL));
 }
 
-/* Lowers argmax and argmin, along one axis or over all elements. The latter returns the index in the flattened tensor. */
+/* Lowers argmax and argmin, along one axis or over all elements. Over all elements, the result is an index into the flattened
+ * tensor. */
 static void lower_arg(aten *n) {
   value x = clv__aten_input(n, 0);
   bool keep = clv__aten_bool(n, "keepdim", false), all = !clv__aten_has(n, "dim");
@@ -171,7 +172,7 @@ static void lower_diff(aten *n) {
 }
 
 /* Lowers topk, sort and argsort to TopK; sorting is topk with k = size. Equal elements keep their order; ATen does not specify
- * it. */
+ * their order. */
 static void lower_topk(aten *n) {
   value x = clv__aten_input(n, 0);
   bool topk = strcmp(n->stem, "topk") == 0, only_places = strcmp(n->stem, "argsort") == 0;

@@ -82,7 +82,7 @@ static void write_text(clv__text *out, const char *text, size_t length) {
   write_kind(out, ATTRIBUTE_TYPE_STRING);
 }
 
-/* Writes a reference to an attribute of the call, or its value. */
+/* Writes an attribute of the call: in a function, a reference to it; in place of a node, its value. */
 static void write_reference(const place *at, const char *name, size_t length) {
   if (at->node == NULL) {
     clv__proto_write_bytes(at->out, ATTRIBUTE_REF_NAME, name, length);

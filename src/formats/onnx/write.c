@@ -310,7 +310,7 @@ static bool uses_domain(const writer *self, const clv_graph_view *view, const ch
   return false;
 }
 
-/* Whether a node of the view or of a body has this definition. */
+/* Returns whether a node of the view, or of a body inside it, has this definition. */
 static bool uses_body(const clv_graph_view *view, const clv__body *body) {
   for (uint32_t i = 0; i < view->node_count; ++i) {
     const clv__node *node = clv__view_node(view, i);
