@@ -445,7 +445,7 @@ static void forge(const folder *f, const clv__cache_info *info, forged what) {
   clv__cache_close(cache);
 }
 
-/* Forged files with a valid hash, but another payload or other weights. */
+/* Files with a valid hash, but a forged payload or forged weights, are rejected, and the executable is compiled again. */
 static void lying_files(void **state) {
   (void)state;
   folder f;
@@ -472,7 +472,7 @@ static void lying_files(void **state) {
   folder_remove(f.path);
 }
 
-/* A program of another graph under this graph's key. Names may differ, and nothing else. */
+/* A stored program of another graph under this graph's key is rejected, unless only names differ. */
 static void programs_of_other_graphs(void **state) {
   (void)state;
   const variant plain = PLAIN;
@@ -505,7 +505,7 @@ static void programs_of_other_graphs(void **state) {
   }
 }
 
-/* Two weights of the same type, bound in the wrong order. */
+/* A stored program whose two weights, of the same type, are bound in the wrong order is rejected. */
 static void swapped_weights(void **state) {
   (void)state;
   folder f;

@@ -15,7 +15,8 @@ enum { SEEDS = 5, LEAST_CASES = 20 };
 typedef clv_status (*writer)(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator, void **data,
                              size_t *size_bytes, clv_error *error);
 
-/* Writes the graph with bytes of all its constants, and reads the file. */
+/* Writes the graph, with the bytes of all its constants, and reads the result. `data` gets the written bytes, which the new
+ * graph uses. */
 static clv_graph *rewritten(const clv_graph *graph, writer write, void **data) {
   clv_error error = {0};
   clv_graph *again;
@@ -81,7 +82,7 @@ static void definitions_are_the_operators(void **state) {
   }
 }
 
-/* If a term is not a number, the result is not one either; rows without edges are 0. */
+/* If a term is NaN, the result is NaN; rows without edges are 0. */
 static void nans_stay(void **state) {
   (void)state;
   static const char *const hows[] = {"sum", "mean", "max"};

@@ -65,7 +65,7 @@ static void test_samples(void **state) {
   }
 }
 
-/* The complete error message. */
+/* Checks that the bytes are rejected as a model, with an error that contains `message`. */
 static void check_error(const char *bytes, size_t size_bytes, const char *message) {
   clv_graph *graph = NULL;
   clv_error error = {0};

@@ -340,7 +340,7 @@ static void hostile_nodes(void **state) {
   refused(ONE(X, Y, "\"index\":1", "<built-in function getitem>"), CLV_INVALID_MODEL, "attrs.index is 1, but the node has 1");
 }
 
-/* Declared shapes that differ from those that the operator produces. */
+/* A declared shape that differs from the one that the operator produces is an error. */
 static void wrong_shapes(void **state) {
   (void)state;
 #define CLAIMS(shape, op, attrs)                                                               \

@@ -260,7 +260,7 @@ static void archives_go_round(void **state) {
   }
 }
 
-/* Arrays so large that the reader reads them in several steps. */
+/* Arrays so large that the reader reads them in several steps are read back unchanged. */
 static void large_arrays_go_round(void **state) {
   (void)state;
   enum { COUNT = 300000 };

@@ -97,7 +97,7 @@ static void groups_stand_together(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* A group that waits for itself through a node outside it, and two groups that wait for each other. */
+/* A group that waits for itself through a node outside it, and two groups that wait for each other, are broken up. */
 static void groups_that_cannot_stand_together(void **state) {
   (void)state;
   small s;

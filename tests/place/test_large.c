@@ -115,7 +115,8 @@ static void limited_memory(void **state) {
   alternate(false, false, false, "default");
 }
 
-/* A partition that reads values of 20,000 others, and one that reads 20,000 constants. */
+/* First a plan in which one node reads the values of 20,000 nodes, half of them on the other device; then a plan on one device,
+ * whose only partition reads 20,000 constants. */
 static void wide(void **state) {
   (void)state;
   enum { WIDTH = 20000 };

@@ -482,7 +482,7 @@ static void shapes_attract_no_view(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* `width` nodes on the cpu, whose values gpu nodes read, `reads` values each. */
+/* Makes a problem of `width` nodes on the cpu, and of gpu nodes that read their values, `reads` values each. */
 static void feed(small *s, uint32_t width, uint32_t reads) {
   uint32_t values[SMALL_NODES];
   small_begin(s, 2, gpu_and_cpu, 1);

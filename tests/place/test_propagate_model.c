@@ -18,7 +18,7 @@ typedef enum rule {
   NEXT_WEIGHT, /* a weight in whose memory no device can run the node leaves the choice to the next */
   UNPLACED,    /* unplaced weights are in host memory, and also with the last device */
   LIGHT,       /* an unplaced light weight is with its reader */
-  OFFLOAD,     /* a device is asked for a node of any weight in host memory, unless it works there itself */
+  OFFLOAD,     /* if any weight of a node is in host memory, devices in other memories are asked whether they prefer the node */
   PINS,        /* a pinned node is not upgraded */
   INPUTS,      /* a graph input starts in host memory, wherever the user placed it */
   STREAMED,    /* only a placed weight is copied, and not to host memory */
@@ -133,7 +133,7 @@ static void sweep(model *m, bool up, bool host) {
 
 /* ---- Pass 3 ---- */
 
-/* The device where a value is; a view is where its source is. */
+/* Returns the device where a value is; a view is where its source is. */
 static uint32_t where(const model *m, uint32_t value) {
   const clv__problem *problem = m->problem;
   uint32_t producer = problem->producers[value];
@@ -358,7 +358,8 @@ static void place(const clv__problem *problem, clv__arena *arena, clv__placing *
   assert_int_equal(placing->pass_count, 8);
 }
 
-/* Counts, for each rule, the problems in which it shows. */
+/* Checks that `propagate` agrees with the model with all rules. Counts in `shows`, by rule, the problems in which it differs
+ * from the model without that rule. */
 static void compare(const clv__problem *problem, uint64_t seed, uint32_t *shows) {
   uint32_t all = (1u << RULE_COUNT) - 1;
   clv__arena arena;

@@ -23,8 +23,8 @@ static void ready_ok(outcome *o, const clv__problem *problem) {
   assert_ok(o->status, o->error);
 }
 
-/* Returns the number of turns that a placement on two devices needs if each node runs in the first turn of its device after those
- * of its inputs. */
+/* Returns the number of turns that a placement on two devices needs if each node runs in the first turn of its device that is
+ * not before the turns of its inputs. */
 static uint32_t count_turns(const clv__problem *problem, const uint32_t *devices) {
   uint32_t best = CLV__NONE;
   for (uint32_t first = 0; first < 2; ++first) {
@@ -130,7 +130,7 @@ static void three_devices(void **state) {
   uint32_t a = small_node(&s, 4 | 2, 0); /* node 0: device 1 could run only this node; device 2 can run nodes 0 to 2 */
   a = small_node(&s, 4, a);
   a = small_node(&s, 4, a);
-  uint32_t b = small_node(&s, 1, a); /* node 3: devices 0 and 1 can run one node each, so the turn is of device 0 */
+  uint32_t b = small_node(&s, 1, a); /* node 3: devices 0 and 1 can run one node each, so it is the turn of device 0 */
   uint32_t c = small_node(&s, 2, a);
   small_node(&s, 6, b, c); /* node 5: ready in the turn of device 1 */
   ready_ok(&o, small_end(&s));

@@ -224,7 +224,7 @@ static void find_choices(trial *t, uint32_t *choices) {
   clv__shapes_destroy(shapes);
 }
 
-/* Tries every plan of a small model. (A linear split allows fewer.) */
+/* Tries every plan of a small model, even those that a linear split does not allow. */
 static void try_plans(trial *t, const clv_error *refusal, counts *c) {
   uint32_t choices[PLAN_BRUTE_NODES], tried;
   find_choices(t, choices);
@@ -278,7 +278,7 @@ static void try_case(uint64_t seed, counts *c) {
   close_trial(&t);
 }
 
-/* Models that were refused although they have a plan: those that need the order of the list. */
+/* Models that have a plan only in the order of the list, and were once refused. */
 static void the_order_of_the_list_is_tried(void **state) {
   (void)state;
   static const uint64_t seeds[] = {3806, 4631, 4813, 6686};

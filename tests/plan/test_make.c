@@ -162,7 +162,7 @@ static clv_graph *additions(void) {
   return test_graph_end(&g, "v4");
 }
 
-/* The NPU does not support Relu, and the CPU is not in the list. */
+/* The NPU does not support Relu, and the CPU is not in the list: the error names the CPU if options.name_others is set. */
 static void other_devices_are_named(void **state) {
   (void)state;
   fixture f = {.graph = test_seven_nodes(clv__allocator_default())};

@@ -124,7 +124,7 @@ static clv_graph *heavy_chain(const clv_allocator *allocator) {
   test_graph_input(&g, "v0", CLV_F32, 2, DIMS(4, 512));
   for (int i = 0; i < 4; ++i) {
     char weight[16], inputs[32], output[16];
-    snprintf(weight, sizeof weight, "w%d", i); /* one of the weights is read twice */
+    snprintf(weight, sizeof weight, "w%d", i);
     snprintf(inputs, sizeof inputs, "v%d,w%d", i, i);
     snprintf(output, sizeof output, "v%d", i + 1);
     test_graph_weight(&g, weight, 2, DIMS(512, 512));
@@ -174,7 +174,8 @@ static void check_row(machine *m, const clv_plan *plan, const clv_plan_options *
   clv_plan_destroy(other);
 }
 
-/* The rows of strategies and devices are plans within the memory limits. Returns how many are refused. */
+/* Checks that the rows of strategies and devices state plans within the memory limits. Returns how many of the rows are
+ * refused. */
 static uint32_t check_comparison(machine *m, const clv_plan *plan, const clv_plan_options *given) {
   clv_error error = {0};
   clv__arena arena;
@@ -500,8 +501,8 @@ static void a_node_beyond_the_inputs_of_a_device(void **state) {
   machine_close(&m);
 }
 
-/* Six products in a row, the weights of three placed on each device. With one row, no product leaves its weight; with many, the
- * accelerator is worth the copies. */
+/* Six products in a row, the weights of three placed on each device. By default, with one row, no product leaves its weight;
+ * with many rows, the accelerator is worth the copies. */
 static void offload_weighs_the_weights(void **state) {
   (void)state;
   static const struct {
