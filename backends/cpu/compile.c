@@ -1,4 +1,5 @@
-/* Executables and instances. If all shapes are known, a variant is made; otherwise the nodes run one by one (dynamic.c). */
+/* Creates executables and instances. If all shapes are known, an instance runs a variant: the nodes prepared for these shapes
+ * (passes/variant.h). Otherwise it runs the nodes one by one (run/dynamic.c). */
 #include <stddef.h>
 
 #include "backends/cpu/run/executable.h"

@@ -153,8 +153,8 @@ void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_by
 
 /* ---- Binding ---- */
 
-/* The calling thread's earlier binding, and the binding of its OpenMP threads (its team). OpenMP creates a separate team
- * for each calling thread. */
+/* The cores that the calling thread was bound to before, and the binding of its OpenMP threads (its team). OpenMP creates a
+ * separate team for each calling thread. */
 static _Thread_local struct {
   bool is_inside, is_bound;
   int team;         /* number of threads that were bound */

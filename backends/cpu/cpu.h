@@ -1,4 +1,5 @@
-/* The CPU backend: oneDNN where it pays, the portable kernels otherwise. The host sees only this header. */
+/* The CPU backend. It runs nodes with oneDNN if that is faster, and otherwise with the portable kernels
+ * (backends/common/kernels). The host sees only this header. */
 #ifndef CLEAVE_BACKENDS_CPU_CPU_H
 #define CLEAVE_BACKENDS_CPU_CPU_H
 

@@ -18,7 +18,7 @@ struct clv_device {
   clv__dnn *dnn;
   clv__cpu_packs *packs;
   struct clv__cpu_notes *notes; /* choices made by --tune (tune.h) */
-  clv__cpu_cores *cores;        /* NULL: any */
+  clv__cpu_cores *cores;        /* the cores that the device's threads run on; NULL: any core */
   int thread_count;             /* 0: OpenMP's default */
   bool profile;                 /* log the time of each step when an instance is destroyed */
   bool fuse;                    /* false: every node is a separate step */
@@ -32,14 +32,15 @@ struct clv_device {
   char fingerprint[256];
 };
 
-uint32_t clv__cpu_threads_team(void); /* threads that a parallel region started here would have */
-/* enter() sets the device's number of threads, or as many as the system allows, and returns the previous number; pass it to
- * leave(), which restores it. */
+uint32_t clv__cpu_threads_team(void); /* number of threads that a parallel region started here would have */
+/* The enter functions set the number of threads that OpenMP uses for the calling thread: enter() to that of the device, or as
+ * many as the system allows, enter_one() to one. They return the previous number. Pass this number to leave(), which restores it.
+ */
 int clv__cpu_threads_enter(clv_device *device);
 int clv__cpu_threads_enter_one(void);
 int clv__cpu_threads_enter_packing(size_t size_bytes); /* one thread if there are too few bytes to justify waking others */
 void clv__cpu_threads_leave(int before);
-void clv__cpu_threads_leave_one(int before); /* after enter_one() and enter_packing() */
+void clv__cpu_threads_leave_one(int before); /* ends enter_one() or enter_packing() */
 
 /* Reports whether the device can run a node (supports.c). */
 void clv__cpu_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);

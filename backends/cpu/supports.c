@@ -25,7 +25,8 @@ static bool body_runs(const clv_host *host, const clv_graph_view *body, int dept
   return true;
 }
 
-/* The types of a node's operands, as far as the view knows them. */
+/* The types of a node's operands, as far as the graph view knows them. An absent operand and an unknown type have dtype
+ * NONE. */
 static void operand_types(const clv_host *host, const clv_graph_view *graph, const uint32_t *ids, uint32_t count,
                           clv_tensor *types) {
   for (uint32_t i = 0; i < count; ++i) {

@@ -27,7 +27,8 @@ void clv__cpu_constants_rest(clv__cpu_constants *constants) {
   constants->copy_bytes = 0;
 }
 
-/* Takes ownership of `data`, even on failure. *kept receives the address to use from then on: `data` or that of an equal pack. */
+/* Takes ownership of `data`, even on failure. *kept receives the address to use from then on: `data`, or the address of an
+ * equal pack that was stored earlier. */
 static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, const clv__dnn_layout *layout, void *data,
                            size_t size_bytes, void **kept, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
@@ -188,7 +189,8 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   const size_t size_bytes = clv__dnn_layout_size_bytes(layout);
   void *made = clv__allocate(constants->arena.allocator, size_bytes);
   if (made == NULL) return clv__error_memory(error, size_bytes);
-  /* Do without huge pages, unless reading the pack dominates the step's time: otherwise the arithmetic hides the page lookups. */
+  /* Avoid huge pages, because getting them takes time. They pay only if reading the pack dominates the time of the step. In
+   * other steps, the arithmetic hides the time of page lookups. */
   if (!packing->is_streamed) clv__memory_soon(made, size_bytes);
   const int threads = clv__cpu_threads_enter_packing(size_bytes);
   clv_status status = raw_here || other == NULL ? clv__cpu_constant_write(constants, packing, layout, made, error)

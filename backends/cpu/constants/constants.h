@@ -1,6 +1,7 @@
 /* Constants in the form that steps need: raw and aligned, or packed in a oneDNN layout. Each is made once per executable and
- * shared by all variants of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes of
- * a large constant belong to the view and are gone after compile(). A variant made later converts an existing pack. */
+ * shared by all variants of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes
+ * of a large constant belong to the graph view that compile() gets, and are gone after compile(). A variant that is made later
+ * must therefore convert an existing pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
@@ -40,12 +41,13 @@ typedef struct clv__cpu_packing {
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
 void clv__cpu_constants_finish(clv__cpu_constants *constants);
-void clv__cpu_constants_rest(clv__cpu_constants *constants); /* frees what only packing needs */
+void clv__cpu_constants_rest(clv__cpu_constants *constants); /* frees `copy`, which only packing needs */
 /* Sets *data to the constant's bytes, aligned and row-major. They are valid as long as the executable. */
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
-/* An f16 or bf16 constant converted to row-major f32. */
+/* Sets *data to an f16 or bf16 constant converted to row-major f32. */
 clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
-/* The constant packed in `layout`, converted to the layout's dtype if necessary. Factors are applied in f32. */
+/* Sets *data to the constant packed in `layout`, converted to the layout's dtype if necessary. The factors `packing->scale` are
+ * applied in f32. */
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error);
 /* Sets the error for a constant whose raw bytes were available only while compiling. */
@@ -53,7 +55,7 @@ clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t 
 /* Writes raw bytes into `data` as `layout` says. The raw bytes may be unaligned and may need scaling (packing.c). */
 clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                    void *data, clv_error *error);
-/* Copies every constant that has no copy yet, for programs whose variants are made after compile(). */
+/* Copies every constant whose bytes still belong to the graph view, for programs whose variants are made after compile(). */
 clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error);
 
 #endif

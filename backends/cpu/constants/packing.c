@@ -1,5 +1,6 @@
-/* Writes packs: converts raw bytes of a constant, at any alignment, into the layout that a primitive reads. Large constants are
- * packed slice by slice, so that packing needs little more memory than the pack and one slice. */
+/* Writes packs (packed copies of constants): converts raw bytes of a constant, at any alignment, into the layout that a oneDNN
+ * primitive reads. Large constants are packed slice by slice, so that packing needs little more memory than the pack and one
+ * slice. */
 #include "backends/common/kernels.h"
 #include "constants.h"
 #include "panels.h"

@@ -38,8 +38,8 @@ static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
 }
 
-/* With 4x4 points, oneDNN processes as many tiles at a time as fit in its scratch, and reads all weights again for each such
- * batch. */
+/* Whether the estimated time with tiles of 4x4 points is less than that of the direct algorithm. oneDNN processes as many tiles
+ * at a time as fit in its scratch, and reads all weights again for each such batch. */
 static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   enum { POINTS = 16 };
   const clv_tensor *to = &spec->destination;

@@ -6,7 +6,7 @@
 #include "backends/cpu/passes/variant.h"
 
 typedef struct clv__cpu_sums_piece {
-  void *place;                   /* the sums, then the result */
+  void *place;                   /* at first the sums; the result overwrites them */
   const int32_t *shifts, *zeros; /* NULL: none */
   uint32_t zero, window;         /* from each sum, zero * shifts[channel] and window * zeros[channel] are subtracted */
   const uint32_t *windows;       /* one per channel, overrides `window`; NULL: none */

@@ -31,7 +31,8 @@ static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
   return tensor->dtype == CLV_I8 ? ((const int8_t *)tensor->data)[index] : ((const uint8_t *)tensor->data)[index];
 }
 
-/* Reads the sums of source elements, which multiply the weights' zero points, for channels [first, first + count) of a row. */
+/* For channels [first, first + count) of a row, reads the sums of source elements by which the weights' zero points are
+ * multiplied. */
 static void read_windows(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
                          uint32_t *room, clv__cpu_sums_piece *made) {
   made->zeros = p->zeros + first;

@@ -1,4 +1,5 @@
-/* Lowers Conv: chooses the algorithm, packs the weights, and decides how posts are applied and a residual is added. */
+/* Lowers Conv: chooses the algorithm, packs the weights, and decides how the posts (functions fused into the step) are applied,
+ * and how a residual (another value) is added to the result. */
 #include "backends/cpu/constants/winograd_cost.h"
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
@@ -32,7 +33,8 @@ void clv__cpu_convolution_describe(const clv__cpu_variant *variant, const clv__c
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
-/* Decides whether to use Winograd's algorithm: measures if that was requested, otherwise estimates. */
+/* Decides whether to use Winograd's algorithm. Measures both algorithms if that was requested (--tune), and otherwise estimates
+ * their times. */
 static clv_status wants_winograd(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *spec,
                                  bool *wants, clv_error *error) {
   *wants = false;
@@ -41,8 +43,8 @@ static clv_status wants_winograd(clv__cpu_variant *variant, const clv__cpu_varia
   return clv__cpu_tunes(variant) ? clv__cpu_tune_winograd(variant, node, spec, wants, error) : CLV_OK;
 }
 
-/* The primitive, and how it adds the residual: the result is added to the residual in `sum_slot`, or the residual is read as an
- * operand from `binary_slot`. */
+/* The primitive, and how it adds the residual. Either the result is added in place to the residual in `sum_slot`, or the
+ * primitive reads the residual as an operand from `binary_slot`. */
 typedef struct choice {
   clv__dnn_primitive *primitive;
   uint32_t sum_slot, binary_slot;

@@ -64,7 +64,7 @@ static bool find(clv__cpu_variant *variant, const clv__cpu_variant_node *node, c
 
 /* ---- A node whose values all have one layout: element by element in memory order. ---- */
 
-/* The common layout. NULL if an operand is row-major in f32, has a different layout, or is broadcast. */
+/* The common layout. NULL if there is none: an operand is row-major in f32, has a different layout, or is broadcast. */
 static const clv__dnn_layout *common_layout(clv__cpu_variant *variant, const clv__cpu_variant_node *node, uint32_t input_count) {
   const clv_tensor *out = &clv__cpu_output(variant, node)->type;
   const clv__dnn_layout *layout = NULL;

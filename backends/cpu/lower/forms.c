@@ -54,7 +54,8 @@ static const clv__dnn_layout *canonical_layout(const clv__cpu_variant *variant, 
   return clv__dnn_layout_dtype(layout) == variant->values[value].type.dtype ? NULL : layout;
 }
 
-/* Whether steps see the value as f32 and `layout` is row-major in the model's narrower dtype. */
+/* Whether steps see the value as f32 although the model's dtype is narrower (widen.c), and `layout` is row-major in the model's
+ * dtype. */
 static bool is_outer(const clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout) {
   return layout != NULL && clv__dnn_layout_dtype(layout) == variant->values[value].outer && clv__dnn_layout_is_dense(layout);
 }

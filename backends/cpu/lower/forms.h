@@ -4,11 +4,12 @@
 
 #include "backends/cpu/passes/variant.h"
 
-/* The slot that holds `value` in `layout` (NULL: row-major). Emits a reorder if there is none yet. */
+/* Sets *slot to the slot that holds `value` in `layout` (NULL: row-major). If no slot holds `value` in that layout yet, emits a
+ * reorder that computes one. */
 clv_status clv__cpu_form_get(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error);
-/* The layout that `value` was computed in; row-major f32 if it is stored in a dtype that oneDNN does not support. NULL for an f32
- * value only if memory runs out. */
+/* The layout that `value` was computed in; row-major f32 if it is stored in a dtype that oneDNN does not support. For an f32
+ * value, NULL means that memory ran out; for other dtypes, NULL can also mean that oneDNN does not support the dtype. */
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_variant *variant, uint32_t value);
 /* Whether `value` was computed in `layout` and is available. */
 bool clv__cpu_form_is_first(const clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout);
@@ -22,7 +23,7 @@ clv_status clv__cpu_form_outer(clv__cpu_variant *variant, uint32_t value, const 
 /* Whether `value` was computed in a layout that is not row-major, or in a dtype other than its type's, and oneDNN supports that
  * dtype. */
 bool clv__cpu_form_is_blocked(const clv__cpu_variant *variant, uint32_t value);
-/* A slot for `value`, which the next step computes in `layout` (NULL: row-major). */
+/* Sets *slot to a new slot for `value`, which the next step computes in `layout` (NULL: row-major). */
 clv_status clv__cpu_form_make(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error);
 /* Like clv__cpu_form_make(), but in the memory of the slot `in`, whose contents are no longer needed. */

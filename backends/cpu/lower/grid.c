@@ -1,5 +1,5 @@
-/* QuantizeLinear and DequantizeLinear with one scale for the whole tensor, and DynamicQuantizeLinear. They run element by
- * element, in the memory order of their input. */
+/* QuantizeLinear and DequantizeLinear with one scale for the whole tensor, and DynamicQuantizeLinear. They process their
+ * elements one by one in the memory order of the input, whatever its layout. */
 #include "lower.h"
 
 /* Whether the value is stored with channels last. If not, the portable kernel reads it as row-major. */

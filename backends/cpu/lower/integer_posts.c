@@ -14,7 +14,8 @@ static const float *floats_of(clv__cpu_variant *variant, uint32_t value, size_t 
   return clv__cpu_known(variant, value, &data, NULL) == CLV_OK ? data : NULL;
 }
 
-/* Reads the zero point of a tensor; 0 if it is absent. Returns false if zero points differ within the tensor, or are unknown. */
+/* Reads the zero point of a tensor into *zero; it is 0 if the value is absent. Returns false if zero points differ within the
+ * tensor, or are unknown. */
 static bool zero_of(clv__cpu_variant *variant, uint32_t value, clv_dtype dtype, int32_t *zero) {
   *zero = 0;
   if (value == CLV__CPU_NONE) return true;

@@ -63,7 +63,8 @@ clv_status clv__cpu_integers_start(clv__cpu_variant *variant, const clv__cpu_pro
 clv_status clv__cpu_integers_copy(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv__cpu_variant_node **made,
                                   clv_error *error);
 
-/* Appends posts. Returns false if there are too many. */
+/* Append posts to a product of integers: a function, a requantisation, a sum, or the final conversion. Return false if there
+ * are too many posts, or if oneDNN cannot combine them with the earlier ones. */
 bool clv__cpu_integers_unary(clv__cpu_integers *integers, const clv__cpu_post *unary);
 bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* rounds and clips to the grid; more posts may follow */
 bool clv__cpu_integers_add(clv__cpu_variant_node *node, uint32_t value, const clv__cpu_grid *grid);

@@ -26,7 +26,8 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_SUMS] = clv__cpu_lower_sums,
 };
 
-/* The type of the value: with `wide`, as steps see it, otherwise as in the model. */
+/* The type of the value without its data. If `wide` is set, this is the type that steps see (f32 instead of f16 and bf16,
+ * widen.c); otherwise the model's type. */
 static clv_tensor type_only(const clv__cpu_variant *variant, uint32_t value, bool wide) {
   clv_tensor type;
   memset(&type, 0, sizeof type);
@@ -115,8 +116,8 @@ static clv_status copy_out(clv__cpu_variant *variant, const clv__cpu_node *node,
   return CLV_OK;
 }
 
-/* Whether this is a Cast to f32 of a value stored in a narrower dtype. Readers derive the dtype of their results from the Cast's,
- * so the value must be converted to f32 here. */
+/* Whether `made` is the result of a Cast to f32 of a value that is stored in the narrower dtype `lies`. Nodes that read `made`
+ * derive the dtype of their results from it, so the value must be converted to f32 here. */
 static bool widens(const clv__cpu_variant_value *made, clv_dtype lies) {
   return made->outer == CLV_DTYPE_NONE && made->made == CLV_F32 && lies != made->type.dtype;
 }
@@ -137,8 +138,8 @@ static clv_status view_layouts(clv__cpu_variant *variant, const clv__cpu_variant
 }
 
 /* A view shares the slot of its source, because the bytes are the same. If the view is an output of the variant, the source is
- * computed directly in the output's memory. It is copied there instead if it is an input, a constant or another output. If it is
- * stored in a dtype that is not the model's, finish_outputs() converts it. */
+ * computed directly in the output's memory. A source that is an input, a constant or another output is copied there instead. If
+ * the source is stored in a dtype other than the model's, finish_outputs() later converts it. */
 static clv_status lower_view(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv_error *error) {
   clv__cpu_variant_value *made = clv__cpu_output(variant, node);
   const clv_tensor *from = &variant->values[node->inputs[0]].type;

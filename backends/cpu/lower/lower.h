@@ -4,7 +4,8 @@
 
 #include "forms.h"
 
-/* Lowers one node. Sets *taken to false and emits nothing if it cannot; the node then runs as a portable kernel. */
+/* Lowers one node: emits the steps that compute it. If the function cannot lower the node, it sets *taken to false and emits
+ * nothing; the node then runs as a portable kernel. */
 typedef clv_status (*clv__cpu_lower_fn)(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
 clv_status clv__cpu_lower_convolution(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
@@ -26,9 +27,9 @@ clv_status clv__cpu_lower_resize(clv__cpu_variant *variant, clv__cpu_variant_nod
 clv_status clv__cpu_lower_layer_norm(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
 clv_status clv__cpu_lower_attention(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
-/* Lowers recurrences with constant weights. Accepts any node. */
+/* Lowers recurrences with constant weights. `node` may be any node: *taken is false if it is not such a recurrence. */
 clv_status clv__cpu_lower_recurrent(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
-/* Lowers Split of a value that is not row-major. Accepts any node. */
+/* Lowers Split of a value that is not row-major. `node` may be any node: *taken is false if it is not such a Split. */
 clv_status clv__cpu_lower_split(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_grid(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_integers(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
@@ -50,7 +51,8 @@ bool clv__cpu_can_join(clv__cpu_variant *variant, uint32_t value);
 /* Lowers a Concat over channels, or a per-channel scale and shift, to channels_join(). */
 clv_status clv__cpu_lower_join(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv_error *error);
 
-/* Lowers a post that its step could not fuse. Runs in place over `slot`, which holds the node's output in `layout`. */
+/* Lowers a post (a fused function or sum) to a separate step, because the node's own step could not apply it. The new step
+ * works in place on `slot`, which holds the node's output in `layout`. */
 clv_status clv__cpu_lower_post(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__cpu_post *post,
                                const clv__dnn_layout *layout, uint32_t slot, clv_error *error);
 

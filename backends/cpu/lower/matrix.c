@@ -7,7 +7,7 @@
 
 typedef struct product {
   const clv__dnn_layout *a, *b, *bias, *destination;
-  clv_dtype made; /* of the destination */
+  clv_dtype made; /* dtype of the destination */
   bool packed;    /* b is a constant matrix */
   bool b_transposed;
 } product;

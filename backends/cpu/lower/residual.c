@@ -1,4 +1,5 @@
-/* Posts that add another value (a residual): which post it is, and whether the sum may overwrite the memory of that value. */
+/* A node's post that adds another value (a residual): finds it, translates it for oneDNN, and decides whether the sum may
+ * overwrite the memory of that value. */
 #include "residual.h"
 
 uint32_t clv__cpu_residual_post(const clv__cpu_variant_node *node) {

@@ -7,7 +7,8 @@
 
 /* The index of a node's ADD post, or CLV__CPU_NONE. */
 uint32_t clv__cpu_residual_post(const clv__cpu_variant_node *node);
-/* Translates the posts. ADD becomes a sum into the destination or, if `layout` is given, a binary post with that layout. */
+/* Translates the posts and returns their number. An ADD becomes a sum into the destination or, if `layout` is not NULL, a
+ * binary post whose operand has that layout. */
 uint32_t clv__cpu_posts(const clv__cpu_variant_node *node, const clv__dnn_layout *layout,
                         clv__dnn_post posts[CLV__CPU_MAX_POSTS]);
 /* Whether `node` may overwrite the memory of `value`: the memory is in the arena, no later node reads it, and no input of the

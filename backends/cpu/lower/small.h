@@ -24,7 +24,8 @@ clv_status clv__cpu_lower_elementwise(clv__cpu_variant *variant, clv__cpu_varian
 bool clv__cpu_is_in_place(clv__cpu_variant *variant, const clv__cpu_variant_node *node);
 /* Whether a function or sum fused into a step can instead be a separate step after it. */
 bool clv__cpu_post_is_elementwise(const clv__cpu_post *post);
-/* Lowers that post to a step in place over `slot`, which holds the node's output in row-major order. */
+/* Lowers a post that clv__cpu_post_is_elementwise() accepts to a step that works in place on `slot`, which holds the node's
+ * output in row-major order. */
 clv_status clv__cpu_lower_post_elementwise(clv__cpu_variant *variant, const clv__cpu_variant_node *node,
                                            const clv__cpu_post *post, uint32_t slot, clv_error *error);
 

@@ -2,7 +2,8 @@
  * steps can keep that layout. */
 #include "lower.h"
 
-/* The layouts of a piece: as a part of the source, and as the step writes it. */
+/* A piece: its layout as a part of the source (`from`), its layout in the slot that the step writes (`to`), and the primitive
+ * that copies it. */
 typedef struct piece {
   const clv__dnn_layout *from, *to;
   clv__dnn_primitive *primitive;

@@ -37,7 +37,7 @@ enum {
   CLV__DNN_MEAN = 49,
   CLV__DNN_VARIANCE = 50,
   CLV__DNN_SCRATCH = 80,
-  CLV__DNN_MANY_SOURCES = 1024 /* + index */
+  CLV__DNN_MANY_SOURCES = 1024 /* the id of source number i is this plus i */
 };
 int clv__dnn_post_argument(uint32_t post); /* the second operand of binary post-op `post` */
 
@@ -71,7 +71,7 @@ typedef struct clv__dnn_post {
   int algorithm;
   float alpha, beta;
   float factor;                  /* multiplies a unary's result; 0: none. Unaries of one algorithm must have equal parameters */
-  const clv__dnn_layout *layout; /* of the binary's second operand */
+  const clv__dnn_layout *layout; /* for POST_BINARY: layout of the second operand */
 } clv__dnn_post;
 
 #define CLV__DNN_MAX_SPATIAL 3

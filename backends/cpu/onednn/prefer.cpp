@@ -51,8 +51,8 @@ bool is_wrong(const dnnl_convolution_desc_t &operation, const_dnnl_primitive_att
   return is_padded && zeros != nullptr && zeros[0] != 0;
 }
 
-// The first implementation for the layouts of `before` that has the name `begin`, or, if that is null, that is not
-// `wrong_in_padding`; null if there is none.
+// Finds oneDNN's first implementation for the layouts of `before` that has the name `begin`. If `begin` is null, finds the
+// first whose name is not `wrong_in_padding`. Returns null if there is none.
 dnnl_primitive_desc_t find(dnnl_convolution_desc_t operation, const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
                            const_dnnl_primitive_desc_t before, const char *begin) {
   const dnnl_memory_desc_t *source = dnnl_primitive_desc_query_md(before, dnnl_query_src_md, 0);

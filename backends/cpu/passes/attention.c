@@ -114,9 +114,9 @@ typedef struct lies {
   int64_t lead[LEAD], row, column;
 } lies;
 
-/* Reads the strides of an operand of a product with `rank` axes. `turned`: columns precede rows. If the graph merges batch and
- * head into one axis but memory does not, sets *heads to the number of heads; *heads is 0 while the number is unknown. Returns
- * false if the kernel does not support such strides. */
+/* Reads the strides of an operand of a product with `rank` axes into *at. `turned`: the operand's columns precede its rows. If
+ * the graph merges batch and head into one axis but memory does not, sets *heads to the number of heads; *heads is 0 while the
+ * number is unknown. Returns false if the kernel does not support such strides. */
 static bool read_lies(const clv__cpu_strided *s, int32_t rank, bool turned, int64_t *heads, lies *at) {
   int64_t extents[LEAD] = {1, 1}, strides[LEAD] = {0, 0};
   uint32_t leads = 0, rows = 0, columns = 0;

@@ -33,8 +33,8 @@ static clv_dtype product_of(const clv__cpu_variant *variant, const clv__cpu_vari
                                                                                                                   : CLV_F32;
 }
 
-/* Decides for one node: sets `product`, and sets `made`, which is CLV_BF16 at first, to CLV_F32 for those of its operands that
- * must stay f32. */
+/* Decides for one node. Sets node->product. Sets `made`, which is CLV_BF16 before, to CLV_F32 for those inputs, outputs and
+ * addends of the node that must stay f32. */
 static void decide(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   const bool asked = variant->program->precision == CLV_BF16;
   if (is_product(node)) node->product = product_of(variant, node);

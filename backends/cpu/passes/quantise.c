@@ -102,8 +102,8 @@ typedef struct functions {
   clv__cpu_variant_node *nodes[MAX_UNARY];
 } functions;
 
-/* Goes back from `value` past elementwise functions to the node that computes their argument. Returns NULL if another node reads
- * one of the values on the way. */
+/* Goes back from `value`, which `reader` reads, past at most MAX_UNARY elementwise functions, which it collects in `f`. Returns
+ * the node before them, or NULL if any other node reads one of the values on the way or no node computes the last one. */
 static clv__cpu_variant_node *maker_of(clv__cpu_variant *variant, uint32_t value, const clv__cpu_variant_node *reader,
                                        functions *f) {
   f->count = 0;

@@ -25,8 +25,9 @@ typedef struct clv__cpu_strided {
 
 /* Describes `value` by its own axes. Axes of one element have no part. */
 clv__cpu_strided clv__cpu_strided_of(const clv__cpu_variant *variant, uint32_t value);
-/* Steps back from strided->value to the value whose elements it contains. If `scale` is not NULL, also steps back over a Mul or
- * Div by one number and multiplies *scale by that factor. Returns false if the value is computed in another way. */
+/* Steps back from strided->value to the value from which its elements are moved, and describes the axes in the memory of that
+ * value. If `scale` is not NULL, also steps back over a Mul or Div by one number and multiplies *scale by that factor. Returns
+ * false if the value is computed in another way. */
 bool clv__cpu_strided_back(clv__cpu_variant *variant, clv__cpu_strided *strided, double *scale);
 /* Steps forward from a value to the view or transpose of it that its only reader makes. */
 bool clv__cpu_strided_forward(clv__cpu_variant *variant, clv__cpu_strided *strided);

@@ -61,7 +61,7 @@ void clv__cpu_pass_count(clv__cpu_variant *variant) {
 clv_status clv__cpu_known(clv__cpu_variant *variant, uint32_t value, void **data, clv_error *error) {
   *data = NULL;
   if (value == CLV__CPU_NONE || !variant->values[value].is_constant) return CLV_OK;
-  const bool is_folded = !variant->program->values[value].is_constant; /* folded by this variant */
+  const bool is_folded = !variant->program->values[value].is_constant; /* computed from constants by this variant */
   if (variant->values[value].outer != CLV_DTYPE_NONE && !is_folded && variant->values[value].type.data == NULL) {
     return clv__cpu_constant_wide(variant->constants, value, data, error);
   }

@@ -96,7 +96,7 @@ typedef struct clv__cpu_slot {
   size_t inner_bytes; /* offset of a part from the start of its root */
   void *data;         /* CONSTANT */
   size_t size_bytes;
-  size_t offset_bytes;  /* ARENA: in the instance's memory */
+  size_t offset_bytes;  /* for ARENA: offset in the instance's memory */
   uint32_t first, last; /* for a root: the first and last step that use it */
 } clv__cpu_slot;
 

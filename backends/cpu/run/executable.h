@@ -73,7 +73,8 @@ clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stre
 void *clv__cpu_address(const clv_binding *binding);
 /* The address of `size_bytes` bytes of a buffer from `offset_bytes` on; NULL if they are not entirely within the buffer. */
 void *clv__cpu_buffer_part(const clv_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes);
-/* Provides memory for output `index`, a value of `type`: requests it, or checks what the host passed. */
+/* Requests memory for output `index` from the host if the host bound none because it did not know the type. Then checks that
+ * the output is bound as `type`. */
 clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);
 
 #endif

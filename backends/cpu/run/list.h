@@ -104,8 +104,8 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
 
 /* Runs the calls in order. Allocates nothing. Once `stop` is set, ends with CLV_CANCELLED. */
 clv_status clv__cpu_list_run(clv__cpu_list *list, const clv__stop *stop, clv_error *error);
-/* Runs the calls of a block in the same way. If one fails, or is not run, *failed is that call. clv__cpu_list_explain() on the
- * list that the call belongs to prefixes the node to the error. */
+/* Runs the calls of a block in the same way. If a call fails, or is not run because of `stop`, *failed is set to that call.
+ * clv__cpu_list_explain() then adds the node of that call to the error; pass it the list that contains the call. */
 clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__stop *stop, const clv__cpu_call **failed,
                               clv_error *error);
 clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error);

@@ -22,7 +22,8 @@ static void find_lifetimes(clv__cpu_variant *variant) {
   }
 }
 
-/* Lets steps overwrite their first input if they support that and no later step uses its memory. */
+/* If a step can compute its output in place of its first input, and no later step uses the input's memory, stores the output
+ * there. */
 static void overlap(clv__cpu_variant *variant) {
   for (uint32_t s = 0; s < variant->step_count; ++s) {
     const clv__cpu_step *step = &variant->steps[s];

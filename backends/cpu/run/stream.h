@@ -8,7 +8,7 @@
 struct clv_stream {
   clv_captured *recording; /* set from clv__cpu_capture_begin() to _end(); otherwise NULL */
   clv__stop stop;          /* set from clv__cpu_stream_stop() to the next clv__cpu_stream_synchronize() */
-  bool is_skipped;         /* since then, some work was not done */
+  bool is_skipped;         /* some work was skipped since `stop` was set */
 };
 
 /* stream.c */

@@ -118,7 +118,7 @@ static const char *implementation(const clv__cpu_step *step) {
 }
 
 /* Groups the nodes by the variant node that computes them, ascending. The nodes of variant node p are the elements of `order`
- * from offsets[p + 1] up to offsets[p + 2]. */
+ * from offsets[p + 1] up to, but not including, offsets[p + 2]. */
 static void group(const survey *s, uint32_t *offsets, uint32_t *order) {
   const uint32_t node_count = s->variant->program->node_count;
   for (uint32_t n = 0; n < node_count; ++n) {

@@ -1,6 +1,6 @@
-/* MatMulInteger and ConvInteger. oneDNN sums the products of bytes. Another step, the pass, subtracts the contributions of the
- * zero points from the sums. If the model converts the sums back to real numbers (Cast, Mul by a scale known at run time, Add),
- * the pass does that as well. */
+/* MatMulInteger and ConvInteger. oneDNN sums the products of 8-bit integers. Another step, the pass, subtracts the
+ * contributions of the zero points from the sums. If the model converts the sums back to real numbers (Cast, Mul by a scale
+ * known at run time, Add), the pass does that as well. */
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 #define CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 

@@ -13,14 +13,15 @@ typedef struct clv__cpu_notes clv__cpu_notes;
 #define CLV__CPU_NOTE_ROOM 400 /* size of a buffer for a step's description */
 #define CLV__CPU_CHOICE_ROOM 32
 
-/* `key` distinguishes machines whose times differ. */
+/* Opens the store of choices. `key` describes everything but the step that affects its time: CPU, library and settings. */
 clv_status clv__cpu_notes_create(const clv_host *host, const char *device, const char *key, clv__cpu_notes **notes,
                                  clv_error *error);
 void clv__cpu_notes_destroy(clv__cpu_notes *notes); /* accepts NULL */
 /* Reads the choice for a step into `choice`; false if there is none. The first call reads the stored choices. They may be damaged
  * or name a choice that does not exist. Damaged data is ignored, with a warning. */
 bool clv__cpu_notes_find(clv__cpu_notes *notes, const char *step, char choice[CLV__CPU_CHOICE_ROOM]);
-/* Records a choice. If that fails, the choice is merely measured again. Neither text may contain tabs or line breaks. */
+/* Records a choice. A failure is not reported, because it only means that the alternatives are measured again later. Neither
+ * text may contain tabs or line breaks. */
 void clv__cpu_notes_add(clv__cpu_notes *notes, const char *step, const char *choice);
 /* Stores the new choices, in addition to those that others have stored meanwhile. */
 void clv__cpu_notes_save(clv__cpu_notes *notes);
