@@ -20,7 +20,7 @@ static clv_status check_nodes(const clv_device *device, const clv_graph_view *gr
   return CLV_OK;
 }
 
-/* The inputs that are not streamed: the planner does not count those that are. */
+/* Counts the inputs that are not streamed. The planner does not count streamed inputs either. */
 static uint32_t count_inputs(const clv_host *host, const clv_graph_view *graph) {
   const uint32_t all = host->graph_input_count(graph);
   uint32_t count = 0;
@@ -32,7 +32,8 @@ static uint32_t count_inputs(const clv_host *host, const clv_graph_view *graph) 
   return count;
 }
 
-/* A larger group can be split. A single node cannot, so it may read more values: supports() accepted it. */
+/* Checks the numbers of nodes and inputs against the limits of the description. A group of nodes that exceeds them is rejected,
+ * because the host can split it. A single node cannot be split, so it may have more inputs; supports() has accepted it. */
 static clv_status check_size(const clv_device *device, const clv_graph_view *graph, clv_error *error) {
   const clv__vnpu_spec *spec = &device->spec;
   const uint32_t nodes = device->host->graph_node_count(graph), inputs = count_inputs(device->host, graph);

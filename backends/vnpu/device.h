@@ -40,8 +40,9 @@ struct clv_device {
   clv__vnpu_queue queue;
   clv_weight *weights;
   pthread_mutex_t live_lock;
-  clv__vnpu_live *buffers, *executables, *instances, *captured; /* lists of live objects, which begin with a clv__vnpu_live */
-  char *memory_space;                                           /* name of the memory space */
+  /* Lists of live objects. Each object begins with a clv__vnpu_live. */
+  clv__vnpu_live *buffers, *executables, *instances, *captured;
+  char *memory_space; /* name of the memory space */
   char description[200];
   char fingerprint[2 * CLV__HASH_BYTES + 16];
 };

@@ -162,7 +162,7 @@ static clv_status work_inside(clv__vnpu_engine *engine, const clv__vnpu_command 
   return c->launch->run(c->launch, seconds, error);
 }
 
-/* Opens the device's memory for the time of one launch or copy. */
+/* Executes one launch or copy. Makes the device's memory accessible meanwhile (clv__vnpu_space_enter()). */
 static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, const clv__stop *stop, double *seconds,
                           clv_error *error) {
   clv__vnpu_space_enter(engine->queue->space);
@@ -175,7 +175,8 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* Waits until the speed model's end of a command, `*end_ns`, or until the stream is stopped. */
+/* Waits until a command that started at `start_ns` ends according to the speed model, or until the stream is stopped. *end_ns
+ * receives the end time. */
 static clv_status wait_for_model(const clv_stream *stream, uint64_t start_ns, double seconds, uint64_t *end_ns,
                                  clv_error *error) {
   *end_ns = clv__vnpu_wait_until(start_ns, seconds, &stream->stop);

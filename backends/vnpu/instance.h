@@ -11,7 +11,7 @@ typedef struct clv__vnpu_run {
   clv__vnpu_launch launch; /* must be first: a pointer to it is cast to the run */
   struct clv__vnpu_run *next;
   clv__vnpu_list list;
-  clv_execute_args args; /* for outputs whose memory the host allocates later */
+  clv_execute_args args; /* the arguments of the execution, kept for outputs whose memory the host allocates during the run */
 } clv__vnpu_run;
 
 struct clv_instance {
@@ -37,7 +37,8 @@ clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program
 void clv__vnpu_instance_destroy(clv_instance *instance); /* waits for its launches first; accepts NULL */
 clv_status clv__vnpu_instance_execute(clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
 
-/* Sets scratch memory provided by the host. Call it only while no launch of the instance is in flight. */
+/* scratch_bytes() returns the size of the scratch that the instance needs (0 for a dynamic program). bind_scratch() makes the
+ * instance use scratch memory that the host provides; call it only while no launch of the instance is in flight. */
 uint64_t clv__vnpu_instance_scratch_bytes(const clv_instance *instance);
 clv_status clv__vnpu_instance_bind_scratch(clv_instance *instance, const clv_buffer *buffer, uint64_t offset_bytes,
                                            clv_error *error);
@@ -49,14 +50,14 @@ clv_status clv__vnpu_instance_list_init(clv_instance *instance, clv__arena *aren
 
 /* Runs one launch on the compute engine (run.c, run_dynamic.c). `seconds` receives its duration according to the speed model. */
 clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error);
-/* Runs a static program. */
+/* Run the instructions of a static program, or of a dynamic one. */
 clv_status clv__vnpu_run_list(const clv__vnpu_list *list, const clv__stop *stop, clv_error *error);
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);
 
 /* Runs a node's kernel on typed operands that have data, and rounds the results to the compute dtype (run.c). */
 clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_instruction *instruction, void *scratch,
                                 const clv__stop *stop, clv_error *error);
-/* CLV_CANCELLED once `stop`, which may be NULL, is set. */
+/* Returns CLV_CANCELLED if `stop` is set, otherwise CLV_OK. `stop` may be NULL. */
 clv_status clv__vnpu_check_stop(const clv__stop *stop, clv_error *error);
 
 #endif

@@ -34,13 +34,14 @@ clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv__arena *arena, clv_erro
 clv_status clv__vnpu_output_allocate(const clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);
 /* Checks the bindings and stores them in the list. If an output of a static program has no memory, asks the host for it. */
 clv_status clv__vnpu_list_bind(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
-/* Rewrites every address from the bindings, the weights and `scratch` (static programs). */
+/* Writes the device address of every operand of a static program. `scratch` is the address of the instance's scratch. */
 clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_error *error);
 /* Rebinds a list that was already written. Only the addresses of the bindings change. If a binding is rejected, nothing
  * changes. */
 clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
 
-/* clv__vnpu_space_reach() for a value of the program, or for the scratch of a kernel (CLV_NO_VALUE). Error messages name it. */
+/* Like clv__vnpu_space_reach(), but error messages name the program's value `value`, or the scratch of a kernel if `value` is
+ * CLV_NO_VALUE. */
 clv_status clv__vnpu_operand_reach(const clv_executable *program, uint32_t value, uint64_t address, uint64_t size_bytes,
                                    void **data, clv_error *error);
 /* Finds a binding's memory. Checks that it belongs to this device, is aligned, and is large enough for the type. Error messages

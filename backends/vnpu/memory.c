@@ -16,13 +16,13 @@
 #define FIRST_ADDRESS (UINT64_C(1) << 62) /* no processor has host memory here: dereferencing a device address is a fault */
 
 typedef struct block {
-  uint64_t offset; /* in its bank */
+  uint64_t offset; /* from the start of its bank */
   uint64_t size_bytes;
   bool used;
 } block;
 
 typedef struct bank {
-  struct bank *next; /* by rising address */
+  struct bank *next; /* the bank with the next higher address */
   uint64_t address;
   uint64_t size_bytes;
   clv__vnpu_mapping mapping;
@@ -34,9 +34,9 @@ typedef struct bank {
 } bank;
 
 struct clv__vnpu_space {
-  struct clv__vnpu_space *next; /* in the table of open spaces */
+  struct clv__vnpu_space *next; /* the next entry of the list `table` */
   const clv_host *host;
-  uint32_t users; /* guarded by the table's lock, as is `next` */
+  uint32_t users; /* number of devices that have the space open; `table_lock` guards it and `next` */
   char *name;
   bool is_host;
   bool shared;
@@ -47,11 +47,12 @@ struct clv__vnpu_space {
   uint64_t used_bytes;
   uint64_t next_address;
   bank *banks;
-  bool is_guarded;  /* the banks are shut while nobody works on them */
-  uint32_t workers; /* engines and uploads at work */
+  bool is_guarded;  /* the memory of all banks is inaccessible while `workers` is 0 */
+  uint32_t workers; /* number of engines and uploads that access the memory now */
 };
 
-/* All open spaces, in which the devices of a host find shared spaces by name. Closing its last device removes a space. */
+/* The list of all open spaces. A device finds a space that it shares with other devices of its host here, by name. A space is
+ * removed when its last device is closed. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static clv__vnpu_space *table;
 

@@ -36,11 +36,12 @@ uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes
 uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
 
-/* Opens the memory for the caller, and closes it again. In between, the caller may use translated addresses. Calls nest, also
- * from several threads. In a guarded space, an access outside of such a section is a fault; otherwise nothing happens. */
+/* enter() makes the memory accessible; leave() ends this. In between, the caller may use translated addresses. Pairs of calls
+ * may be nested, also by several threads. In a guarded space, an access outside of all pairs is a fault. In other spaces, the
+ * memory is always accessible. */
 void clv__vnpu_space_enter(clv__vnpu_space *space);
 void clv__vnpu_space_leave(clv__vnpu_space *space);
-/* Guards the space from now on. The space "host" is never shut. */
+/* Guards the space from now on: see clv__vnpu_space_enter(). The memory of the space "host" stays accessible all the same. */
 void clv__vnpu_space_guard(clv__vnpu_space *space);
 
 /* Translates a device address to a host pointer. Returns NULL unless [address, address + size) lies inside one allocation. In the

@@ -55,8 +55,8 @@ clv_status clv__vnpu_npubin_save(const clv_executable *p, clv_write_fn write, vo
 
 /* ---- Reading ---- */
 
-/* Reads the location of an operand, which must match the graph. Only the offset of a computed value inside the scratch is taken
- * from the file, where an instruction `makes` (computes) the value. */
+/* Reads the location of an operand. It must be the location that follows from the graph, with one exception: the offset of a
+ * computed value in the scratch is taken from the file. This is done for the instruction that computes the value (`makes`). */
 static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_t value, bool makes) {
   uint64_t kind = clv__sealed_take(r, 4), index = clv__sealed_take(r, 4), offset = clv__sealed_take(r, 8);
   if (r->failed) return clv__sealed_damaged(r, "truncated in an instruction");

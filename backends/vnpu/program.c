@@ -85,7 +85,7 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   return CLV_OK;
 }
 
-/* Reads the type that the graph declares for a value. The outputs of an operator that Cleave does not know have this type. */
+/* Reads the type that the graph declares for a value. It is used for the outputs of operators that Cleave does not know. */
 static void declared_type(const clv_executable *p, uint32_t value, clv_tensor *type) {
   clv_value_info info = {.struct_size = sizeof info};
   p->device->host->graph_value(p->view, value, &info);
@@ -126,8 +126,8 @@ static clv_status fold(clv_executable *p, const clv__vnpu_instruction *instructi
   for (uint32_t i = 0; i < call.input_count; ++i) {
     size_t size_bytes;
     if (node->inputs[i] == CLV_NO_VALUE) continue;
-    if (!clv__tensor_size_bytes(&inputs[i], &size_bytes)) return CLV_OK; /* Shape and Size would read unknown sizes */
-    if (inputs[i].data != NULL && size_bytes > CLV__VNPU_INLINE_BYTES) return CLV_OK; /* not a size, and costly */
+    if (!clv__tensor_size_bytes(&inputs[i], &size_bytes)) return CLV_OK; /* its size is unknown; Shape and Size need it */
+    if (inputs[i].data != NULL && size_bytes > CLV__VNPU_INLINE_BYTES) return CLV_OK; /* larger than any shape, and costly */
   }
   if (!clv__fold_is_possible(node->domain, &call)) return CLV_OK;
   for (uint32_t i = 0; i < call.input_count; ++i) CLV__TRY(align(p, &inputs[i], error));

@@ -4,10 +4,10 @@
  * infer every shape again from the types of the inputs. Compiling then lays out the memory. Loading checks the layout in the file
  * against the inferred shapes. So no number in a file is used unchecked.
  *
- * In a *static* program every shape is known, and its instructions read and write at fixed addresses. A *dynamic* program has an
- * unknown shape, or a node with a body, such as If or Loop. It infers shapes and allocates memory while it runs. If all shapes
- * follow from those of the inputs, each instance instead has a static program for its own. The description can forbid dynamic
- * programs. */
+ * In a *static* program every shape is known, and its instructions read and write at fixed addresses. A *dynamic* program has
+ * an unknown shape, or a node with a body, such as If or Loop. It infers shapes and allocates memory while it runs. But if all
+ * shapes follow from those of the inputs, each instance has a static program for the input shapes of that instance. The
+ * description can forbid dynamic programs. */
 #ifndef CLEAVE_BACKENDS_VNPU_PROGRAM_H
 #define CLEAVE_BACKENDS_VNPU_PROGRAM_H
 
@@ -71,7 +71,7 @@ struct clv_executable {
 
   uint64_t scratch_bytes;
   uint64_t constant_bytes;
-  uint64_t constants; /* device address */
+  uint64_t constants; /* device address of the constants */
   double seconds;     /* duration of a launch, according to the speed model (static programs) */
   bool warned;        /* whether the host was warned that a launch took longer than the speed model says; compute engine only */
 };
@@ -100,8 +100,8 @@ clv_status clv__vnpu_layout_check(clv_executable *program, clv_error *error);
 /* Compiles a partition from the host's view of it (compile.c). */
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **program, clv_error *error);
 
-/* Makes a static program of a dynamic one for inputs of these types (compile.c). NULL: a shape or a body depends on data, or the
- * device lacks the memory; the dynamic program then has to run. */
+/* Makes a static program of a dynamic one for inputs of these types (compile.c). *out is NULL if that is not possible, because
+ * shapes depend on data, a node has a body, or the device lacks the memory; the dynamic program must then run. */
 void clv__vnpu_compile_for(const clv_executable *program, const clv_tensor *inputs, clv_executable **out);
 
 /* Saves and loads the `.npubin` file (npubin.c). */

@@ -223,7 +223,8 @@ clv_status clv__vnpu_stream_launch(clv__vnpu_queue *queue, clv_stream *stream, c
 
 /* ---- Events ---- */
 
-/* Allocates a notice for every event, so that memory use does not depend on how many notifications are pending at once. */
+/* Also allocates a notice (a pending notification), one for every event, so that memory use does not depend on how many
+ * notifications are pending at once. */
 clv_status clv__vnpu_event_create(clv__vnpu_queue *queue, clv_event **out, clv_error *error) {
   *out = NULL;
   clv_event *event = clv__allocate_zero(queue->allocator, sizeof *event);
@@ -262,8 +263,8 @@ void clv__vnpu_event_destroy(clv__vnpu_queue *queue, clv_event *event) {
   if (passed) clv__release(queue->allocator, event); /* otherwise clv__vnpu_queue_finish() frees it */
 }
 
-/* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other command
- * then needs waking: none can wait for a record that was not enqueued before. */
+/* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other stream
+ * needs to be woken then: a command waits only for records that were enqueued before it. */
 static clv_status enqueue_mark(clv__vnpu_queue *queue, clv_stream *stream, clv_event *event, clv__vnpu_command_kind kind,
                                clv_error *error) {
   if (stream->queue != queue || event->queue != queue) {

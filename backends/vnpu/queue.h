@@ -1,7 +1,7 @@
-/* The device's streams, and the two engines that execute them: a compute engine and a copy engine. Each engine is a thread that
- * starts when it is first needed. So a copy on one stream can overlap with a launch on another. The commands of one stream run in
- * order, even if different engines run them. Streams are rings of fixed length. A full ring blocks its caller, so enqueueing
- * never allocates.
+/* The device's streams, and the two engines that execute them: a compute engine and a copy engine. Each engine is a thread, so
+ * a copy on one stream can overlap with a launch on another. The thread starts when it is first needed. The commands of one
+ * stream run in order, even if different engines run them. Streams are rings of fixed length. A full ring blocks its caller, so
+ * enqueueing never allocates.
  *
  * Waking a thread takes longer than a small copy. So enqueueing a small copy wakes no thread. The copy starts when a launch or a
  * larger copy is enqueued after it, or when a caller waits or requests a notification. The compute engine runs small copies while
@@ -9,10 +9,10 @@
  * small, because the model keeps a separate time for each engine.
  *
  * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. A stopped
- * stream has failed with CLV_CANCELLED as soon as a command is skipped or ends early. Events
- * carry the failure to the streams and callers that wait for them. A wait is for the last record that was enqueued before it. The
- * records of one event are reached in the order in which they were enqueued. So a command waits only for commands that were
- * enqueued before it, and a deadlock is impossible.
+ * stream fails with CLV_CANCELLED as soon as one of its commands is skipped or ends early. Events carry the failure to the
+ * streams and callers that wait for them. A wait is for the last record that was enqueued before it. The records of one event
+ * are reached in the order in which they were enqueued. So a command waits only for commands that were enqueued before it, and
+ * a deadlock is impossible.
  *
  * Time: with a speed model, a command starts at the latest of three times: when it was enqueued, when its stream's previous
  * command ended, and when its engine became free. The last two are times of the model, so a host thread that wakes late does not

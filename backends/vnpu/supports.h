@@ -6,8 +6,8 @@
 #include "device.h"
 #include "operators/run.h"
 
-/* The verdict on one node. Yes means that a program of this node alone compiles. Returns CLV_OUT_OF_MEMORY if the host ran out of
- * memory during the check; the verdict is then no. */
+/* Sets the verdict on one node. A verdict of yes means that a program of this node alone compiles. Returns CLV_OUT_OF_MEMORY if
+ * the host ran out of memory during the check; the verdict is then no. */
 clv_status clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 
 /* Builds a kernel call for the node, without scratch and error. */

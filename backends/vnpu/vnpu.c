@@ -10,7 +10,7 @@
 #include "supports.h"
 
 static void supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
-  (void)clv__vnpu_supports(device, graph, node, verdict); /* a failed check gives the verdict no */
+  (void)clv__vnpu_supports(device, graph, node, verdict); /* if the check fails, the verdict is no */
 }
 
 /* ---- Buffers, streams, events, copies ---- */

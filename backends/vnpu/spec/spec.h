@@ -6,14 +6,15 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-/* clv__vnpu_attribute has the allowed values of an attribute; for a list, those of each element. If a node omits the attribute,
- * its value is `fallback`. Without a fallback, a node may always omit the attribute. */
+/* A value of an attribute: `text` if `is_text`, otherwise `number`. */
 typedef struct clv__vnpu_scalar {
   bool is_text;
   double number;
   const char *text;
 } clv__vnpu_scalar;
 
+/* The values that the device allows for an attribute; for a list, those of each element. If a node omits the attribute,
+ * `fallback` is its value, and must be allowed as well. Without a fallback, a node may always omit the attribute. */
 typedef struct clv__vnpu_attribute {
   const char *name;
   bool has_min, has_max, has_fallback;
@@ -28,7 +29,7 @@ typedef struct clv__vnpu_operand {
   uint32_t dtypes;
 } clv__vnpu_operand;
 
-/* The limits of one operator. If the description does not give a limit for the operator, this is the device's limit. */
+/* The limits of one operator. Where the description gives no limit for the operator, the limit here is that of the device. */
 typedef struct clv__vnpu_operator {
   const char *name; /* "Conv", or "domain:Op" outside ONNX's domain */
   uint32_t dtypes;  /* mask of CLV__DTYPE_BIT */
@@ -86,12 +87,13 @@ typedef struct clv__vnpu_spec {
   const char *canonical;     /* canonical text of the description and the options; the fingerprint is computed from it */
 } clv__vnpu_spec;
 
+/* The default of the option `guard`. It is false; unit tests change it before they open a device. */
+extern bool clv__vnpu_guard_default;
 /* A device's options, which override its description. */
-extern bool clv__vnpu_guard_default; /* of the option `guard`: false; the unit tests set it before any device is opened */
 enum { CLV__VNPU_OPTION_COUNT = 7 };
 extern const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT];
 
-/* The value of the option `spec`: of the last one if there are several, NULL if there is none. */
+/* Returns the value of the option `spec`: the last one if the option is given several times, NULL if it is not given. */
 const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_count);
 
 /* Reads the description that `text` names: "default" (also NULL), "all", JSON that begins with a brace, or the path of a file.
