@@ -56,14 +56,14 @@ struct clv_device {
   pthread_mutex_t lock;          /* guards programs, notices, next_id and the state in faults.c */
   pthread_mutex_t service_lock;  /* guards the service queue and `measured` */
   pthread_mutex_t build_lock;    /* guards program builds */
-  pthread_mutex_t staging_lock;  /* guards stagings and their pending writes */
+  pthread_mutex_t staging_lock;  /* guards `stagings` and the records of their pending writes to host memory */
   clv__opencl_staging *stagings; /* list of the stagings of all streams; NULL if empty */
   clv__objects objects;
   clv__opencl_program *programs;
   clv__opencl_notice *notices;  /* list of unused notices, kept for reuse */
   uint64_t next_id;             /* for buffer ids, which unlike addresses are never reused */
-  clv__opencl_capture capture;  /* from the option */
-  clv__opencl_capture measured; /* the faster kind; AUTO until it is measured */
+  clv__opencl_capture capture;  /* value of the option `capture` */
+  clv__opencl_capture measured; /* the kind of capture that was measured to be faster; AUTO until it is measured */
   bool can_capture;
   char name[64];
   char space[80];
@@ -93,7 +93,7 @@ clv_status clv__opencl_memory_create(clv_device *device, uint64_t size_bytes, cl
 /* Creates a sub-buffer of `whole`; the offset is a multiple of alignment_bytes. */
 clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t offset, uint64_t size_bytes, cl_mem *memory,
                                    clv_error *error);
-/* Wraps host memory as a cl_mem, for devices that share it. */
+/* Wraps host memory as a cl_mem, for devices that use the host's memory. */
 clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error);
 void clv__opencl_memory_release(clv_device *device, cl_mem memory); /* accepts NULL */
 /* Writes `data` to `memory` on the service queue, and waits until that is done. */
@@ -132,7 +132,8 @@ bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, co
 /* Whether the operator's output is its first input with another shape (supports.c). */
 bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
 
-/* Estimates times with a roofline model, from what the driver reports about the device (speed.c). */
+/* Estimates times in seconds with a roofline model (the longer of arithmetic and memory traffic), from what the driver reports
+ * about the device (speed.c). */
 void clv__opencl_speed_init(clv_device *device);
 double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__opencl_copy_seconds(clv_device *device, uint64_t size_bytes);

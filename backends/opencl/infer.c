@@ -13,8 +13,9 @@ static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
   return true;
 }
 
-/* If the shape input of a view or of Expand is unknown here, uses the declared shape of the output, if that is possible. That
- * suffices, because no kernel reads the shape input. */
+/* If the shape input of a view or of an Expand is unknown here, sets the type of the output to the type that the graph
+ * declares, if that type is static and fits the input. The value of the shape input is not needed, because no kernel reads
+ * it. */
 static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   size_t declared, given;
   if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE || clv__tensor_is_static(&outputs[0])) return;

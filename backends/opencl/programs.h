@@ -17,8 +17,8 @@ struct clv__opencl_program {
   size_t binary_bytes;
 };
 
-/* Returns the program for these texts without building it. `functions` is "" if there are none. Calls with the same texts return
- * the same program, which lives as long as the device. */
+/* Returns the program with this family, these defines and these functions (OpenCL C), without building it. `functions` is "" if
+ * there are none. Calls with the same texts return the same program, which lives as long as the device. */
 clv_status clv__opencl_program_get(clv_device *device, const char *family, const char *defines, const char *functions,
                                    clv__opencl_program **program, clv_error *error);
 /* Builds the program if it is not built. The error contains the first lines of the compiler's log. */

@@ -48,7 +48,8 @@ static bool is(const clv_node_info *node, const char *op) {
   return node->domain[0] == '\0' && strcmp(node->op, op) == 0;
 }
 
-/* A multiply-add counts as two operations. Other operators count one operation per element. */
+/* The number of operations of a node. In convolutions and matrix products, a multiply-add counts as two. Every other operator
+ * counts as one operation per element of its input or output, whichever is larger. */
 static double flops_of(const clv_node_info *node, const clv_tensor *in, const clv_tensor *weight, double in_count,
                        double out_count, double weight_count) {
   clv__attributes attributes = {node->attributes, node->attribute_count};

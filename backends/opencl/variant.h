@@ -48,7 +48,7 @@ typedef struct clv__opencl_operand {
   clv__opencl_means means;
   uint32_t value; /* if MEANS_VALUE: index of the value; layout.c sets `at` to the location of the value's root */
   clv__opencl_location at;
-  uint32_t size_bytes; /* if MEANS_BYTES */
+  uint32_t size_bytes; /* for MEANS_BYTES: the number of `bytes` */
   const void *bytes;
 } clv__opencl_operand;
 
@@ -68,7 +68,7 @@ typedef struct clv__opencl_step {
 typedef struct clv__opencl_post {
   clv__opencl_function function;
   clv__opencl_node shape; /* the node; messages use its name and operator */
-  uint32_t operand;       /* index of the value that is the other operand; NONE if there is none */
+  uint32_t operand;       /* index of the value that is the function's other operand; NONE if it has only one */
   bool is_first;          /* `operand` is the function's x, and the computed value its y */
   int64_t inner, period;  /* element `at` of the output uses element at / inner % period of the operand */
 } clv__opencl_post;
@@ -152,8 +152,8 @@ struct clv_executable {
 
 extern const clv__sealed_kind clv__opencl_executable_kind; /* the file format of executables (blob.c) */
 
-/* Takes ownership of `onnx`, even on failure. `input_types` are the types of the graph's first inputs. The remaining inputs are
- * weights. */
+/* Creates an executable from the ONNX model `onnx`. Takes ownership of `onnx`, even on failure. `input_types` are the types of
+ * the graph's first inputs. The remaining inputs are weights. */
 clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t onnx_bytes, const clv_tensor *input_types,
                                        uint32_t input_count, clv_executable **executable, clv_error *error);
 clv_status clv__opencl_compile(clv_device *device, const clv_graph_view *graph, clv_executable **executable, clv_error *error);
@@ -172,7 +172,8 @@ clv_status clv__opencl_executable_load(clv_device *device, const void *data, siz
 
 /* ---- Variants (variant.c) ---- */
 
-/* `inputs` must be static types. Programs are registered, but not built. */
+/* Makes a variant for inputs of the types `inputs`, which must be static. The programs of its kernels are created, but not
+ * built. */
 clv_status clv__opencl_variant_make(clv_executable *executable, const clv_tensor *inputs, clv__opencl_variant **variant,
                                     clv_error *error);
 /* Builds the programs and uploads the constants. */
@@ -190,7 +191,7 @@ clv_status clv__opencl_pass_layout(clv__opencl_variant *variant, clv_error *erro
  * input_count flags. */
 clv__opencl_node clv__opencl_variant_node_view(const clv__opencl_variant *variant, uint32_t node, clv_tensor *types,
                                                bool *constant);
-/* The largest number of operands of any node. */
+/* The largest number of operands (inputs and outputs) of any node. */
 uint32_t clv__opencl_variant_most(const clv__opencl_variant *variant);
 clv_status clv__opencl_region_add(clv__opencl_variant *variant, clv__opencl_regions *regions, uint64_t size_bytes,
                                   const void *data, uint32_t *index, clv_error *error);

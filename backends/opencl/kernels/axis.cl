@@ -8,8 +8,8 @@ typedef REAL(T) real;
 #define IS_NAN(x) 0
 #endif
 
-/* Whether `value` replaces `best`, the extreme so far. NaN replaces everything, and nothing replaces the first NaN, as in
- * numpy. */
+/* Whether `value` replaces `best`, the smallest or largest value so far. With `last`, an equal value replaces it, too. NaN
+ * replaces every number, and nothing replaces the first NaN, as in numpy. */
 FUNCTION int clv_beats(real value, real best, int smallest, int last) {
   if (IS_NAN(best)) return 0;
   return (smallest ? value < best : value > best) || (last && value == best) || IS_NAN(value);
@@ -63,7 +63,8 @@ KERNEL_SIZED(arg_group, GROUP, 1, 1)
 }
 #endif
 
-/* kind: 0 sum, 1 product. */
+/* CumSum (`kind` 0) and CumProd (`kind` 1): each result combines the elements of its line up to its own position. With
+ * `exclusive`, it leaves out the element at that position; with `reverse`, it starts at the end of the line. */
 KERNEL(cumulate)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, index_t inner, int kind, int exclusive,
  int reverse) {

@@ -168,7 +168,8 @@ KERNEL(lrn)
 #define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
 #endif
 
-/* Sums (x - mean)^power over elements [first, first + count), in parts. */
+/* Sums (x - mean)^power over elements [first, first + count), where `power` is 1 or 2. Adds up PART vectors at a time, which
+ * limits rounding errors. */
 FUNCTION float clv_deviation(GLOBAL const STORAGE(T) * x, index_t first, index_t count, float mean, int power) {
   float all[WIDTH], sum = 0;
   index_t i = 0;

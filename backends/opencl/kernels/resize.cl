@@ -1,7 +1,7 @@
 /* Resize, one axis at a time: x is [before, input, after], y is [before, output, after]. For each output position, tables give
- * the input positions that it reads, and their weights. A first position of -1 means outside: the result is the constant. Without
- * X only `pick` is compiled, and T is an unsigned dtype of the element's size. With X only `blend` is compiled, and T is the
- * output's dtype. */
+ * the input positions that it reads, and their weights. If the first of these positions is -1, the output position lies outside
+ * the input, and the result is the constant `outside`. Without X only `pick` is compiled, and T is an unsigned dtype of the
+ * element's size. With X only `blend` is compiled, and T is the output's dtype. */
 
 #ifndef X
 KERNEL(pick)

@@ -1,5 +1,5 @@
-/* Softmax (kind 0), LogSoftmax (kind 1) and Hardmax (kind 2; not in `wide`) of a tensor [outer, length, inner]. A line has
- * `length` elements that are `inner` apart. Defines: T, GROUP. */
+/* Softmax (kind 0), LogSoftmax (kind 1) and Hardmax (kind 2; the kernel `wide` does not support it) of a tensor [outer, length,
+ * inner]. A line has `length` elements that are `inner` apart. Defines: T, GROUP. */
 typedef REAL(T) real;
 #define LOWEST (-(real)INFINITY)
 

@@ -105,7 +105,7 @@ static clv_status lower_top(clv__opencl_lowering *l, const clv__opencl_node *nod
   return clv__opencl_enqueue_1d(l, clv__opencl_count(x));
 }
 
-/* The maximum number of elements along the axis of TopK, which compares every element with all others along the axis. */
+/* TopK is supported for at most this many elements along the axis, because it compares each of them with all others. */
 #define LONGEST_LINE 16384
 
 static bool accepts_top(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {

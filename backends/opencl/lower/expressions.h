@@ -22,7 +22,7 @@ typedef struct clv__opencl_function {
 /* x limited to two bounds. The upper bound is applied last, so it wins if it is below the lower one. */
 #define CLV__OPENCL_LIMITED(low, high) "(x < " low " ? " low " : x) > " high " ? " high " : (x < " low " ? " low " : x)"
 
-/* Finds the expression of an operator for a dtype, or NULL. */
+/* Finds the expression of an operator whose x has this dtype. Returns NULL if there is none. */
 const clv__opencl_expression *clv__opencl_expression_find(const char *op, clv_dtype dtype);
 static inline bool clv__opencl_dtype_in(clv_dtype dtype, uint32_t mask) {
   return (mask & CLV__DTYPE_BIT(dtype)) != 0;

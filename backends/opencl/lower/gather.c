@@ -1,5 +1,5 @@
-/* Gather*, Scatter*. ONNX allows updates to collide only if they are reduced, and then in any order. If it costs nothing, updates
- * are applied in the order of the indices. */
+/* Gather*, Scatter*. ONNX allows two updates of one element (a collision) only if they are combined by a reduction, and then in
+ * any order. If it costs nothing, updates are applied in the order of the indices. */
 #include <stdio.h>
 
 #include "block.h"
@@ -143,8 +143,8 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__opencl_strides(data, strides);
   /* With a reduction, rows of indices may collide: one work item per column of the slice then applies all rows, in order. Up to
-   * 64 rows without a reduction are applied in order too, because it costs nothing: if the model breaks the rule that they must
-   * not collide, the last row wins. With more rows, each row has its own work items. */
+   * 64 rows without a reduction are applied in the same way, because it costs nothing. If such rows collide, which ONNX
+   * forbids, the last one wins. With more rows, each row has its own work items. */
   const bool alone = reduction_of(node) == NULL && rows > 64;
   const int64_t each = alone ? 1 : rows;
   begin_scatter(l, "scatter_rows", node);

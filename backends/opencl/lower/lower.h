@@ -1,7 +1,8 @@
 /* Lowers an operator to launches. The files of this folder are written against this interface.
  *
- * A family consists of a table of clv__opencl_operator, named in families.h, and the source kernels/<family>.cl. The table ends
- * with an entry whose op is NULL. For a node with known shapes, lower() appends launches to the lowering, in order:
+ * A family of operators consists of a table of clv__opencl_operator, named in families.h, and the source kernels/<family>.cl.
+ * The table ends with an entry whose op is NULL. For a node with known shapes, lower() appends launches to the lowering, in
+ * order:
  *
  *   clv__opencl_launch(l, "elementwise", "binary");        family (the file's name) and kernel (the function's)
  *   clv__opencl_define_dtype(l, "T", CLV_F32);             #define lines before the source; each set is a separate program
@@ -51,7 +52,7 @@ void clv__opencl_pass_int(clv__opencl_lowering *l, int32_t value);   /* int */
 void clv__opencl_pass_index(clv__opencl_lowering *l, int64_t value); /* index_t: int, or long if the node's tensors are huge */
 void clv__opencl_pass_float(clv__opencl_lowering *l, float value);   /* float */
 void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value);  /* long */
-/* dims_t: an array of CLV_MAX_RANK index_t in a struct, by value; missing values are 0. */
+/* Passes a dims_t: a struct with an array of CLV_MAX_RANK index_t. Missing values are 0. */
 void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint32_t count);
 
 /* Passes the posts of an operator that `takes_posts`: elementwise nodes that are the only reader of its output. The operator's

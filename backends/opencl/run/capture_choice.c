@@ -1,5 +1,5 @@
-/* Measures whether launches are faster as a command buffer or one by one. This is done once per device, with kernels that do
- * nothing. */
+/* Measures whether launches are faster as a command buffer or enqueued one by one. The measurement is made once per device,
+ * with kernels that do nothing. */
 #include "backends/opencl/programs.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -77,7 +77,7 @@ static clv__opencl_capture measure(clv_device *device) {
     if (buffer < best_buffer) best_buffer = buffer;
   }
   tear_down(device, &t);
-  /* A buffer must be clearly faster, because it can no longer be used after rebinding. A list can. */
+  /* Choose the buffer only if it is clearly faster, because it cannot be used any more after rebinding. A list can. */
   return works && best_buffer < best_list / 10 * 9 ? CLV__OPENCL_CAPTURE_BUFFER : CLV__OPENCL_CAPTURE_LIST;
 }
 

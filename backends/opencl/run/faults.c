@@ -1,5 +1,5 @@
-/* See faults.h. The device's lock guards all user counts, and the lists in the watches. No OpenCL function is called while it is
- * held. */
+/* See faults.h. The device's lock guards all reference counts (`users`), and the lists of faults in the watches. No OpenCL
+ * function is called while this lock is held. */
 #include "faults.h"
 
 #include <stdio.h>

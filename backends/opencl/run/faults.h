@@ -1,9 +1,10 @@
 /* Errors that kernels find in their input data, such as invalid vertices of a graph. They are reported to the caller that waits
  * for the execution.
  *
- * An instance has one clv__opencl_fault in device memory for each launch that checks its input. The first item that finds an
- * error writes it there. It is read back after each execution, and cleared when the stream is synchronised. A stream watches the
- * faults of the instances that ran on it, and those of the streams it waited for. An event watches the faults of its stream. */
+ * An instance has one clv__opencl_fault in device memory for each launch that checks its input. The first work item that finds
+ * an error writes the error there. The faults are read back after each execution, and cleared when the stream is synchronised.
+ * A stream watches the faults of the instances that ran on it, and those of the streams it waited for. An event watches the
+ * faults of its stream. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 
