@@ -12,7 +12,7 @@
 /* State shared by the streams of an asynchronous device (queue.h). */
 typedef struct clv__framework_queue {
   pthread_mutex_t lock;   /* guards everything below, and the contents of streams and events */
-  pthread_cond_t changed; /* signalled after each command, and on closing */
+  pthread_cond_t changed; /* signalled after each command, and when the device is closed */
   bool closing;
   bool abandoned;   /* the device was closed while a run was still in progress */
   uint32_t waiting; /* number of callers that wait for `changed` */

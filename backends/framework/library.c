@@ -18,7 +18,7 @@ typedef struct attempt {
   int flags;
   void *handle;
   char found[PATH_BYTES]; /* the last file that was tried; "": none was found */
-  char problem[600];      /* why it could not be opened */
+  char problem[600];      /* why the last file could not be opened */
 } attempt;
 
 static bool is_folder(const char *path) {
@@ -90,7 +90,7 @@ static bool open_in_subfolders(attempt *a, const char *folder, const char *patte
   return false;
 }
 
-/* Searches only the file or folder that the environment variable names. */
+/* Opens the library that the environment variable names: a file, or a folder that contains it. Searches nowhere else. */
 static clv_status open_said(attempt *a, clv_error *error) {
   const clv__library_search *search = a->search;
   const char *said = search->variable;

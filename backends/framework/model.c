@@ -84,7 +84,10 @@ void clv__framework_executable_info(clv_device *device, clv_executable *executab
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* ---- Files: the framework's name, the device's fingerprint, the numbers of inputs and outputs, the framework's data ---- */
+/* ---- Files ----
+ *
+ * A file contains the framework's name, the device's fingerprint, the numbers of inputs and outputs, and the framework's
+ * data. */
 
 static const clv__sealed_kind kind = {.what = "compiled model", .magic = "CLVMODEL", .version = 1};
 

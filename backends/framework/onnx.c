@@ -1,5 +1,5 @@
-/* Writes a partition as an ONNX model in memory, for frameworks that read ONNX. It has standard operators only, because OpenVINO
- * takes no functions. */
+/* Writes a partition as an ONNX model in memory, for frameworks that read ONNX. The model has standard operators only: Cleave's
+ * own operators are replaced by the standard operators that define them, because OpenVINO does not support ONNX functions. */
 #include "base/tensor/tensor.h"
 #include "framework.h"
 

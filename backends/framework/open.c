@@ -14,7 +14,7 @@ static bool is_word(const char *text, const char *const *words) {
   return false;
 }
 
-/* Separates `async` from the options; `rest` receives the framework's own options. */
+/* Reads the option `async` into *is_async. `rest` receives all other options, which are the framework's own. */
 static clv_status read_options(const clv__framework *framework, const clv_device_config *config, clv_option *rest,
                                uint32_t *rest_count, bool *is_async, clv_error *error) {
   static const char *const yes[] = {"1", "on", "true", "yes", NULL}, *const no[] = {"0", "off", "false", "no", NULL};

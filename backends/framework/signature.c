@@ -1,4 +1,4 @@
-/* Signatures of nodes: see verdicts.h. */
+/* Computes the signatures of nodes (hashes by which verdicts are stored): see verdicts.h. */
 #include "base/tensor/tensor.h"
 #include "verdicts.h"
 

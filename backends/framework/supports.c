@@ -1,5 +1,5 @@
-/* Verdicts. First, nodes with values that no framework accepts are rejected. Then the framework's may_support() is asked. Then
- * comes a trial: the node alone is compiled, once per signature. */
+/* Verdicts. First, nodes with values that no framework accepts are rejected. Then the framework's may_support() is asked. If it
+ * accepts the node, a trial follows: the node alone is compiled, once per signature (verdicts.h). */
 #include <stdio.h>
 #include <string.h>
 

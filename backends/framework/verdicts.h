@@ -1,6 +1,6 @@
-/* The verdicts that were found by trial: signature of a node -> yes, or no with the reason. The host keeps them across processes,
- * under a key that contains the device's fingerprint. A stored table is validated when it is read. Only one thread at a time may
- * use it. */
+/* A table of the verdicts that were found by trial. It maps the signature of a node to yes, or to no with the reason. The host
+ * keeps them across processes, under a key that contains the device's fingerprint. A stored table is validated when it is read.
+ * Only one thread at a time may use it. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_VERDICTS_H
 #define CLEAVE_BACKENDS_FRAMEWORK_VERDICTS_H
 
@@ -29,13 +29,14 @@ void clv__verdicts_init(clv__verdicts *verdicts, const clv_host *host, const cha
 /* Stores new entries, and frees the table. */
 void clv__verdicts_finish(clv__verdicts *verdicts);
 
-/* Returns false if the verdict is not known. */
+/* Finds the verdict with this signature. Returns false if the table has none. */
 bool clv__verdicts_find(clv__verdicts *verdicts, const clv__hash *signature, clv_verdict *verdict);
-/* Does nothing if memory runs out or the table is full. */
+/* Adds a verdict. Does nothing if memory runs out or the table is full. */
 void clv__verdicts_add(clv__verdicts *verdicts, const clv__hash *signature, const clv_verdict *verdict);
 
-/* Computes a hash. Nodes with the same hash have the same verdict. It covers the operator, version, attributes, dtypes, ranks
- * (shapes with `with_shapes`), which inputs are constant, and the values of small constants. */
+/* Computes a hash. Nodes with the same hash have the same verdict. The hash covers the operator, its version and attributes,
+ * the dtypes and ranks of inputs and outputs (with `with_shapes`, also their shapes), which inputs are constant, and the values
+ * of small constants. */
 void clv__verdict_signature(const clv_host *host, const clv_graph_view *graph, uint32_t node, bool with_shapes,
                             clv__hash *signature);
 
