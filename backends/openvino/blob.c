@@ -96,7 +96,8 @@ clv_status clv__openvino_model_load(void *self, const void *data, size_t size_by
     return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO model: the file's format version is not supported");
   CLV__TRY(clv__sealed_check_fingerprint(&reader, ov->build));
   uint32_t input_count = (uint32_t)clv__sealed_take(&reader, 4), output_count = (uint32_t)clv__sealed_take(&reader, 4);
-  /* A name takes at least four bytes. A higher count means that the file is damaged, so reject it before it allocates memory. */
+  /* In the file, each input and output has a name, which takes at least four bytes. A count that is too high for the size of
+   * the file means that the file is damaged. Reject it before it makes the model allocate much memory. */
   if (reader.failed || input_count > size_bytes / 4 || output_count > size_bytes / 4) {
     return clv__sealed_damaged(&reader, "truncated, or more inputs and outputs than fit in the file");
   }

@@ -21,7 +21,7 @@ typedef struct clv__openvino_device {
   bool keeps_nan; /* operators that lose NaNs are rejected */
 } clv__openvino_device;
 
-/* An input or output of the view, and its port of the model. */
+/* An input or output of the partition, and the port of the compiled model that belongs to it. */
 typedef struct clv__openvino_port {
   const char *name;
   clv_tensor type; /* as the host knows it */

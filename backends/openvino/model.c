@@ -79,8 +79,8 @@ static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t
   return check_port(ov, port, is_output ? "output" : "input", error);
 }
 
-/* Whether two ports are the same tensor. A tensor has a set of names, and no other tensor has any of them. Of an unchanged set,
- * OpenVINO always returns the same name, so the ports are the same tensor if the returned names are equal. */
+/* Whether two ports are the same tensor. A tensor may have several names, but no name belongs to two tensors. OpenVINO returns
+ * the same name for a tensor each time. So the ports are the same tensor exactly if the returned names are equal. */
 static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_port *b) {
   char *name_a = NULL, *name_b = NULL;
   bool same = a != NULL && b != NULL && ov->port_get_any_name(a, &name_a) == 0 && ov->port_get_any_name(b, &name_b) == 0 &&
@@ -91,8 +91,8 @@ static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_p
 }
 
 /* An output may be the same tensor as an input (passed through by a Dropout, for example) or as another output. OpenVINO has
- * memory for such a tensor only once. If each gets its own memory, OpenVINO confuses them and overwrites inputs. So only one is
- * bound, and its data is copied to the others. */
+ * memory for such a tensor only once. If each port of the tensor gets its own memory, OpenVINO confuses them and overwrites
+ * inputs. So only the first of these ports is bound, and its data is copied to the others. */
 static void find_copy(clv__openvino_model *model, uint32_t output) {
   clv__openvino_port *port = &model->ports[output];
   for (uint32_t i = 0; i < output && !port->is_copy; ++i) {
@@ -236,7 +236,8 @@ clv_status clv__openvino_model_compile(void *device, const clv_host *host, const
   return compile(device, graph, clv__framework_onnx, options->precision == CLV_BF16, model, error);
 }
 
-/* First tries without the large constants, which is quick. If they must be constants, tries again with them. */
+/* First compiles the node with its large constants as inputs, which is quick. If that fails, perhaps because they must be
+ * constants, compiles it again with them. */
 clv_status clv__openvino_node_try(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error) {
   (void)host;
   void *model = NULL;

@@ -36,8 +36,8 @@ void clv__openvino_request_destroy(void *handle) {
   clv__release(device->allocator, self);
 }
 
-/* Rejects inputs without elements. For these OpenVINO computes some operators wrongly; others divide by zero, which kills the
- * process. Other devices run such inputs. */
+/* Rejects inputs without elements. For such inputs, OpenVINO computes some operators wrongly, and others divide by zero, which
+ * kills the process. The host then runs the partition on another device. */
 static clv_status check_inputs(const clv__openvino_model *model, const clv_tensor *inputs, uint32_t input_count,
                                clv_error *error) {
   for (uint32_t i = 0; i < input_count; ++i) {

@@ -96,7 +96,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "BitwiseXor", .dtypes = I8 | I16 | I32 | U32},
     {.op = "Where", .dtypes = MOVED},
 
-    /* Data movement. */
+    /* Operators that only move data. */
     {.op = "Transpose", .dtypes = MOVED},
     {.op = "Reshape", .dtypes = MOVED, INDEX(IN(1))},
     {.op = "Flatten", .dtypes = MOVED},
@@ -176,7 +176,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "QuantizeLinear", .dtypes = F | I8, CONSTANT(IN(1) | IN(2))},
     {.op = "DequantizeLinear", .dtypes = F | I8 | I32, CONSTANT(IN(1) | IN(2))},
 
-    /* Cleave's own, as the operators of their definitions (src/operators/body.h). */
+    /* Cleave's own operators. OpenVINO gets the standard operators that define them (src/operators/body.h). */
     {.domain = "ai.cleave", .op = "SparseAggregate", .dtypes = F | H, INDEX(IN(1) | IN(2))},
     {.domain = "ai.cleave", .op = "SparseAttention", .dtypes = F | H, INDEX(IN(3) | IN(4))},
 
