@@ -21,9 +21,9 @@ typedef struct clv__ort_device {
   char provider[64];       /* "CPU" */
   bool is_cpu;             /* ONNX Runtime's own kernels: there is no provider to append, and no fallback to forbid */
   bool saturates;          /* u8 times s8 may saturate: see saturates.c */
-  bool shares_threads;     /* uses the environment's threads */
+  bool shares_threads;     /* sessions use the threads of the environment instead of their own */
   int thread_count;
-  int level; /* optimisation level */
+  int level; /* optimisation level of sessions: CLV__ORT_OPTIMIZE_… */
   clv_option *provider_options;
   uint32_t provider_option_count;
   char *option_text;            /* holds the keys and values of the options */
@@ -32,8 +32,8 @@ typedef struct clv__ort_device {
   char fingerprint[256];
 } clv__ort_device;
 
-/* Converts a status. Returns CLV_OK for NULL; otherwise the error has the call and the library's message. Releases the status.
- * (library.c) */
+/* Converts a status of the library, and releases it. Returns CLV_OK for NULL; otherwise returns an error whose text names the
+ * call and has the library's message (library.c). */
 clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, const char *call, clv_error *error);
 #define CLV__ORT_TRY(api, function, ...) CLV__TRY(clv__ort_check(api, (api)->function(__VA_ARGS__), #function, error))
 #define CLV__ORT_TRY_GOTO(api, function, ...) CLV__TRY_GOTO(clv__ort_check(api, (api)->function(__VA_ARGS__), #function, error))
@@ -51,7 +51,7 @@ extern const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT];
 
 /* ---- environment.c: the library's environment, one per process; it exists while a device is open ---- */
 clv_status clv__ort_environment_join(clv__ort_device *device, bool spins, clv_error *error);
-void clv__ort_environment_leave(clv__ort_device *device); /* also valid for a device that has not joined */
+void clv__ort_environment_leave(clv__ort_device *device); /* does nothing if the device has not joined */
 /* Logging function of a session: passes its messages to the device's host. */
 void clv__ort_log(void *device, int severity, const char *category, const char *log_id, const char *location,
                   const char *message);

@@ -81,9 +81,9 @@ static bool is_depthwise(const question *q, const clv_tensor *weights) {
   return weights->rank > 1 && weights->dims[1] == 1 && clv__attribute_int(attributes, "group", 1) == weights->dims[0];
 }
 
-/* Rejects products of u8 and s8 that may saturate. No other combination of operators and dtypes does (see saturates.c).
- * ConvInteger multiplies the weights by the image, so its operands are swapped. The other operators multiply the first operand by
- * the second. */
+/* Rejects products of u8 and s8 that may saturate. No other combination of operators and dtypes saturates (see saturates.c).
+ * ConvInteger multiplies the weights by the image, so its operands are swapped. The other operators multiply the first operand
+ * by the second. */
 static const char *doubt_saturation(const question *q) {
   const bool is_scaled = q->node.op[0] == 'Q', is_turned = strcmp(q->node.op, "ConvInteger") == 0;
   clv_value_info first, second;

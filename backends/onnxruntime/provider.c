@@ -50,7 +50,8 @@ typedef struct listing {
   void *cookie;
 } listing;
 
-/* Reports a provider only if it is usable. It may be in the library, but need another library that is missing. */
+/* Reports a provider only if it is usable. ONNX Runtime also lists providers that need another library, which may be
+ * missing. */
 static clv_status list_usable(void *cookie, const char *name, const char *kind) {
   const listing *self = cookie;
   clv__ort_device device = {.library = self->library, .api = self->library->api, .is_cpu = strcmp(name, "CPU") == 0};

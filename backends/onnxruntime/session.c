@@ -80,7 +80,8 @@ static clv_status leave_dropout(const clv__ort_device *device, const clv_host *h
   return CLV_OK;
 }
 
-/* Stops the optimiser from turning float products of dequantised operands into integer products, if those would saturate. */
+/* Stops the optimiser from turning float products of dequantised operands into integer products if the integer products might
+ * saturate. */
 static clv_status leave_quantised(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
                                   clv__ort_options *options, clv_error *error) {
   if (device->saturates && clv__ort_dequantises_widely(host, graph)) {
