@@ -9,7 +9,7 @@
 #include "cleave/plugin/backend.h"
 
 typedef uint64_t clv__torch_value; /* an argument or a result: a number, or a handle that the callee takes over */
-typedef struct clv__torch_tensor_ *clv__torch_tensor; /* owned until deleted or passed on */
+typedef struct clv__torch_tensor_ *clv__torch_tensor; /* the owner must delete it or pass it to a function that takes it over */
 typedef struct clv__torch_list_ *clv__torch_list;
 typedef struct clv__torch_string_ *clv__torch_string;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the last call failed before it took its arguments. */
+/* Whether the last call failed because PyTorch does not have the operator. The call has then not taken over its arguments. */
 static bool is_unknown(const clv__torch_api *api) {
   const char *words = api->last_error();
   return words != NULL && strncmp(words, "Could not find schema", 21) == 0;

@@ -52,9 +52,9 @@ typedef struct clv__torch_call {
 clv_status clv__torch_call_read(const clv__torch_api *api, const clv_node_info *node, clv__arena *arena, clv__torch_call *call,
                                 clv_error *error);
 
-/* Makes the call. The caller keeps `inputs`, and receives `outputs`: new tensors, as many as the node has outputs. `stack` has
- * room for `call->room` values. Returns CLV_NOT_SUPPORTED if PyTorch does not have the operator, or CLV_DEVICE_ERROR with
- * PyTorch's message. */
+/* Makes the call. `inputs` still belong to the caller afterwards. `outputs` receives as many new tensors as the node has
+ * outputs; the caller owns them. `stack` has room for `call->room` values. Returns CLV_NOT_SUPPORTED if PyTorch does not have
+ * the operator, or CLV_DEVICE_ERROR with PyTorch's message. */
 clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call *call, const clv__torch_tensor *inputs,
                                 clv__torch_value *stack, clv__torch_tensor *outputs, uint32_t output_count, clv_error *error);
 

@@ -43,7 +43,7 @@ static void describe(const clv_tensor *type, int64_t *dims, int64_t *strides) {
   }
 }
 
-/* PyTorch's number of a dtype; -1 if it has none. */
+/* Returns the number by which PyTorch identifies a dtype; -1 if PyTorch does not have the dtype. */
 static int32_t number_of(const clv__torch_api *api, clv_dtype dtype) {
   return (int)dtype < CLV__TORCH_DTYPES ? api->dtypes[dtype] : -1;
 }

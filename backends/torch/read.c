@@ -12,7 +12,7 @@ typedef struct reader {
   const clv__torch_api *api;
   const clv_node_info *node;
   clv__arena *arena;
-  const char *at;       /* position in the value */
+  const char *at;       /* position in the value that is being read */
   const char *argument; /* the whole argument, for errors */
   clv_error *error;
 } reader;
