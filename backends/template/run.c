@@ -3,7 +3,7 @@
 
 struct clv_instance {
   const clv_executable *program;
-  clv_tensor *values;         /* by value: types, and the addresses of values that are not bindings */
+  clv_tensor *values;         /* indexed by value: its type, and its address unless it is bound in each execution */
   clv_weight *const *weights; /* a copy of the host's list, stored after `values` */
   void *scratch;              /* memory for intermediate values */
 };

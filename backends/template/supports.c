@@ -1,8 +1,8 @@
 /* Decides which nodes the device can run, and estimates how fast it runs them. */
 #include "template.h"
 
-/* Yes means that compile() of this node alone succeeds, and that its results are correct for any sizes. Shapes may be unknown
- * here, because the device accepts any shape. Ranks may be unknown too. */
+/* A verdict of yes means that compile() of this node alone succeeds, and that the node's results are correct for any sizes.
+ * Shapes may be unknown here, because the device accepts any shape. Ranks may be unknown too. */
 void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
   const clv_host *host = device->base.host;
   clv_node_info info = {.struct_size = sizeof info};
@@ -43,7 +43,8 @@ void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t
 #define FLOPS_PER_SECOND 1e9
 #define BYTES_PER_SECOND 4e9
 
-/* Negative if the time is unknown, because the device does not support the operator or a size is unknown. */
+/* Estimates the time of one run of the node, in seconds. Returns a negative number if the time is unknown, because the device
+ * does not support the operator or a size is unknown. */
 double template_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   const clv_host *host = device->base.host;
   clv_node_info info = {.struct_size = sizeof info};
@@ -66,7 +67,8 @@ double template_node_seconds(clv_device *device, const clv_graph_view *graph, ui
   return computing > moving ? computing : moving;
 }
 
-/* Copies to and from other memory. Copies within host memory are not needed. */
+/* Estimates the time, in seconds, of a copy of `size_bytes` bytes between host memory, in which this device works, and the
+ * memory of another device. */
 double template_copy_seconds(clv_device *device, uint64_t size_bytes) {
   (void)device;
   return (double)size_bytes / BYTES_PER_SECOND;
