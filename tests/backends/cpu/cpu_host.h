@@ -27,7 +27,7 @@ typedef struct cpu_host {
   const clv_allocator *allocator;
   const clv_backend *backend;
   clv_device *device;
-  int retreats; /* how often a variant failed and a simpler one was tried */
+  int retreats; /* how often making a variant failed, so that a simpler one was tried */
 } cpu_host;
 
 static inline void host_log(void *self, int level, const char *text) {
@@ -153,7 +153,7 @@ static inline clv_status give_output(void *cookie, uint32_t index, const clv_ten
   return binding->type.data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
 }
 
-/* Runs the program. Outputs whose `data` is NULL are allocated through the callback. */
+/* Runs the program. For outputs whose `data` is NULL, memory is allocated through the callback allocate_output(). */
 static inline clv_status cpu_program_run(cpu_program *program, const clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   clv_binding in[16] = {{0}}, out[16] = {{0}};
   for (uint32_t i = 0; i < program->graph->input_count; ++i) in[i].type = inputs[i];
@@ -207,8 +207,9 @@ static inline clv_tensor random_tensor(const clv_allocator *allocator, uint64_t 
   return tensor;
 }
 
-/* Opens a device, compiles `graph` and runs it, repeatedly: each time, a later allocation fails, until none does. Every failure
- * must return CLV_OUT_OF_MEMORY and leak nothing. `graph` must have been created with `failing`. */
+/* Opens a device, compiles `graph` and runs it, again and again. Each round lets a later allocation fail, until a round ends
+ * without a failure. Every failure must return CLV_OUT_OF_MEMORY and leak nothing. `graph` must have been created with
+ * `failing`. */
 static inline void check_failing_memory(test_allocator *failing, clv_graph *graph, const clv_tensor *inputs) {
   clv_error error = {0};
   const size_t live = failing->live;

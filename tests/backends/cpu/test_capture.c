@@ -170,7 +170,7 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
   assert_true(backend->capture->size_bytes(device, captured) > 0);
   assert_ok(backend->capture->launch(device, captured, stream, &error), error);
   assert_outputs(p, &eager, &replay, what);
-  for (uint64_t round = 1; round < 4; ++round) { /* other inputs each time; other bindings in round 2 only */
+  for (uint64_t round = 1; round < 4; ++round) { /* new inputs in every round; new bindings in round 2 only */
     memory *to = round == 2 ? &other : &replay;
     if (round > 1) bind_all(p, captured, to);
     fill_inputs(p, &eager, seed + round);

@@ -60,7 +60,8 @@ static int count_elsewhere(int team, const cpu_set_t *set) {
   return elsewhere;
 }
 
-/* Alternates between a device on one core and a device on any core; then uses the first device with more threads. */
+/* Alternates between a device that is bound to one core and a device that may use any core. Then uses the bound device with
+ * more threads. */
 static void threads_go_where_they_are_told(void **state) {
   (void)state;
   clv_error error = {0};
@@ -79,7 +80,7 @@ static void threads_go_where_they_are_told(void **state) {
   cpu_host_threads = 3;
   assert_ok(cpu_host_open(&bound, clv__allocator_default(), "cores", list, &error), error);
   assert_ok(cpu_host_open(&any, clv__allocator_default(), NULL, NULL, &error), error);
-  assert_int_equal(count_elsewhere(3, &all), 0); /* start a team before a device is entered */
+  assert_int_equal(count_elsewhere(3, &all), 0); /* OpenMP starts a team before the thread enters a device */
   for (int round = 0; round < 3; ++round) {
     int before = clv__cpu_threads_enter(bound.device);
     assert_int_equal(count_elsewhere(3, &one), 0);

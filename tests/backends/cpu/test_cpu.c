@@ -105,7 +105,8 @@ static void test_other_shapes_and_resize(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* An executable with static shapes keeps only packed weights. An instance for other shapes must be made from these. */
+/* An executable with static shapes keeps only packed weights. An instance for other shapes must be made from these packed
+ * weights. */
 static void test_static_then_other(void **state) {
   (void)state;
   clv_error error = {0};

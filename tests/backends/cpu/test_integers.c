@@ -81,9 +81,9 @@ static clv_graph *network(const clv_allocator *allocator, const int64_t *dims, i
   return test_graph_end(&t, "y,g");
 }
 
-/* Fails if more than the fraction `share` of the elements are off by a step of `grid`, or any is off by more than two. Means of
- * integers often lie in the middle between two steps. If one of them is rounded the other way, the values computed from it
- * change, too. */
+/* Fails if more than the fraction `share` of the elements are off by more than half a step of `grid`, or if any element is off
+ * by more than two steps. Means of integers often lie in the middle between two steps. If one of them is rounded the other way,
+ * the values computed from it change, too. */
 static void assert_steps(const clv_tensor *made, const clv_tensor *wanted, float grid, float share, const char *what) {
   size_t count, off = 0;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));

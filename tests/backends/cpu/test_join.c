@@ -6,7 +6,8 @@
 
 #define LONG_CHAIN 400
 
-static const float two = 2.0f; /* the epsilon of norms: large enough that no random variance makes the sum negative */
+/* The epsilon of norms. It is so large that variance + epsilon is positive for every random variance. */
+static const float two = 2.0f;
 
 static made_value *join(generator *g, const made_value *a, const made_value *b, int64_t axis) {
   const int64_t out[4] = {a->dims[0], a->dims[1] + b->dims[1], a->dims[2], a->dims[3]};

@@ -100,7 +100,7 @@ static void test_shared(void **state) {
   assert_true(two - one < one - WEIGHT_BYTES * 9 / 10);
   assert_ok(cpu_program_open(&programs[2], &cpu, other, NULL, &error), error);
   const size_t three = live_bytes - begin;
-  assert_true(three - two > one * 9 / 10); /* this program has other weights, so it shares nothing */
+  assert_true(three - two > one * 9 / 10); /* the third program has other weights, so it shares nothing */
   for (int i = 0; i < 3; ++i) check_result(&programs[i], 5);
   cpu_program_close(&programs[0]); /* packs remain while another executable uses them */
   check_result(&programs[1], 6);

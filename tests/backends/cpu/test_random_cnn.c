@@ -39,7 +39,7 @@ static void make_pool(generator *g, made_value *x) {
   node(g, max ? "MaxPool" : "AveragePool", x->name, add(g, out)->name, attributes, max ? 3 : 4);
 }
 
-/* A random value of the same shape as `x`, most likely a late one; `x` if there is none. */
+/* A random value of the same shape as `x`, most likely one that was added late; `x` itself if there is none. */
 static made_value *partner(generator *g, made_value *x) {
   for (int i = g->count - 1; i >= 0; --i) {
     if (&g->values[i] != x && memcmp(g->values[i].dims, x->dims, sizeof x->dims) == 0 && pick(g, 3) != 0) return &g->values[i];
@@ -90,7 +90,7 @@ static void make_residual(generator *g, made_value *x) {
   snprintf(list, sizeof list, pick(g, 2) != 0 ? "%s,%s" : "%2$s,%1$s", made->name, other->name);
   node(g, "Add", list, sum->name, NULL, 0);
   if (pick(g, 2) != 0) return;
-  sum->read = true; /* another node reads the other value afterwards */
+  sum->read = true; /* the Sub below reads the other value after the sum */
   snprintf(list, sizeof list, "%s,%s", sum->name, other->name);
   node(g, "Sub", list, add(g, x->dims)->name, NULL, 0);
 }

@@ -56,7 +56,8 @@ static void test_gemm_row(void **state) {
   check(&t, "y", 2, dims, "a row by Gemm");
 }
 
-static const int64_t image[4] = {1, 32, 14, 18}, large[4] = {1, 32, 24, 24}; /* `large`: Winograd's algorithm is faster */
+/* The shapes of inputs. On an image of the shape `large`, Winograd's algorithm is faster than the direct one. */
+static const int64_t image[4] = {1, 32, 14, 18}, large[4] = {1, 32, 24, 24};
 
 static void test_function_after_winograd(void **state) {
   (void)state;

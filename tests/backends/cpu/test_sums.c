@@ -16,7 +16,7 @@ typedef struct generator {
   bool symbolic;           /* the leading extent is symbolic */
   int64_t channels;
   clv_tensor out; /* the product's shape */
-  bool has_gelu;  /* the result is then close to that of the nodes, but does not have the same bits */
+  bool has_gelu;  /* if set, the result is close to that of the separate nodes, but need not have the same bits */
   char outputs[64];
 } generator;
 

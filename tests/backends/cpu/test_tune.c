@@ -4,7 +4,7 @@
 #include "backends/cpu/tune/tune.h"
 #include "cpu_host.h"
 
-/* A host that stores one text, and counts the calls and the log messages. */
+/* A host whose cache stores one text. It counts the calls of the cache and the log messages. */
 typedef struct desk {
   cpu_host cpu; /* must be the first member: it is the host's `self` */
   char key[256];

@@ -5,8 +5,8 @@
 #include "base/files/sealed.h"
 #include "fake.h"
 
-/* x [4] -> Add, Mul, Relu, Add, with a weight. A second output gives the positions of the nonzero elements, whose number depends
- * on the data. */
+/* Makes a graph that computes Add, Mul, Relu and Add of x [4] and a weight. Its second output gives the positions of the
+ * nonzero elements, whose number depends on the data. */
 static clv_graph *make_graph(const clv_allocator *allocator, bool open) {
   test_graph g;
   test_graph_begin(&g, allocator, 7);
@@ -203,7 +203,7 @@ static void remembered(void **state) {
   folder_make(&f);
   assert_int_equal(tries_with(f.path, "fake:ONE", "Relu", &relu), 4);
   assert_false(relu);
-  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* verdicts of yes and no were both stored */
+  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* both verdicts of yes and verdicts of no were stored */
   assert_false(relu);
   assert_int_equal(tries_with(f.path, "fake:TWO", NULL, &relu), 4); /* no verdicts are stored for this device */
   assert_true(relu);
@@ -323,7 +323,7 @@ static void failures(void **state) {
   }
 }
 
-/* A partition whose results are not read is not run. */
+/* A partition whose results no node and no output reads is not run. */
 static void nobody_reads(void **state) {
   (void)state;
   machine m;

@@ -196,7 +196,8 @@ static clv_graph *product_of_floats(machine *m) {
   return test_graph_end(&g, "y");
 }
 
-/* If the processor saturates products of u8 and s8, planning for ONNX Runtime alone fails. All other results are right. */
+/* If products of u8 and s8 saturate on this processor, planning an integer product for ONNX Runtime alone must fail. In all
+ * other cases, the results must be right. */
 static void integers(void **state) {
   (void)state;
   if (skipped()) return;

@@ -105,7 +105,7 @@ static void test_pools(void **state) {
     if (kind == 1) case_int(c, "count_include_pad", i / 6 % 2);
     check(c, 0);
   }
-  /* The last windows reach beyond the padding: averages include the padding, but no elements beyond it. */
+  /* The last windows reach beyond the padding. The averages must include the padding, but not the positions beyond it. */
   node_case *c = case_begin("AveragePool", 19);
   case_input(c, &seed, CLV_F32, SHAPE(1, 2, 8, 8));
   case_ints(c, "kernel_shape", 2, (int64_t[]){3, 3});

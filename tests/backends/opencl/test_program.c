@@ -350,7 +350,8 @@ static void damaged_files_are_refused(void **state) {
       o.backend->executable_destroy(o.device, executable);
     }
   }
-  assert_true(taken > 0); /* such as files in which only a name was changed; shows that forge() works */
+  /* Some changed files must still load, such as those in which only a name was changed. This shows that forge() works. */
+  assert_true(taken > 0);
   ocl_run_check(&o, &r, "after damaged files");
   ocl_run_close(&r);
   ocl_close(&o);
@@ -622,8 +623,8 @@ static void threads_run_beside_each_other(void **state) {
   ocl_close(&o);
 }
 
-/* Each allocation by the backend fails once, from opening the device to creating an instance. There must be an error or success,
- * and no allocation may be left after closing. */
+/* Each allocation by the backend fails once, from opening the device to creating an instance. The calls must then succeed or
+ * return CLV_OUT_OF_MEMORY, and no allocation may be left after closing. */
 static void memory_may_be_out_anywhere(void **state) {
   (void)state;
   ocl probe;
@@ -655,7 +656,7 @@ static void memory_may_be_out_anywhere(void **state) {
       const clv_tensor x = clv__tensor_make(CLV_F32, 2, (int64_t[]){ROWS, COLUMNS}, NULL);
       status = o.backend->instance_create(o.device, executable, &x, 1, &weight, 1, &instance, &o.error);
     }
-    finished = o.counting.calls < o.counting.fail_at; /* there were fewer allocations than that */
+    finished = o.counting.calls < o.counting.fail_at; /* fewer than `fail_at` allocations were made, so none failed */
     if (finished) assert_ok(status, o.error);
     if (!finished && status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
     o.counting.fail_at = 0;

@@ -213,8 +213,8 @@ static void expect_bits(const scene *s) {
 
 /* ---- Tests ---- */
 
-/* Each combination of dtypes, reduction and lanes needs a separate program, which takes time to compile. So there are only a
- * few. */
+/* Each combination of dtypes, reduction and lanes needs a separate program, which takes time to compile. So only a few
+ * combinations are tested. */
 static void aggregates(void **state) {
   (void)state;
   static const struct {
@@ -312,8 +312,8 @@ static void with_what_follows(void **state) {
   }
 }
 
-/* A run with `*at` changed to `lie` must fail with a message that contains `says`. The next run, without the change, must be
- * right. */
+/* Checks that a run in which `*at` is changed to `lie` fails with a message that contains `says`, and that the next run,
+ * without the change, has the right results. */
 static void expect_refused(const runner *r, scene *s, int64_t *at, int64_t lie, const char *says) {
   clv_error error = {0};
   clv_tensor made;

@@ -16,7 +16,7 @@ static struct driver {
   clv__opencl_icd table;
   const clv__opencl_icd *own;
   atomic_int made, landed; /* pieces created; calls of clSetEventCallback() */
-  atomic_int fails_at;     /* this call of kind `fault` fails, and all after it; 0: none fails */
+  atomic_int fails_at;     /* from this call of the kind `fault` on (counted from 1), calls fail; 0: none fails */
   enum fault fault;
   atomic_uint delay_us; /* delay of callbacks */
 } driver;

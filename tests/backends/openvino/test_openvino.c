@@ -108,7 +108,8 @@ static clv_status append(void *cookie, const void *data, size_t size_bytes) {
   return CLV_OK;
 }
 
-/* Saves a model, loads it into another core, and runs it after the bytes are overwritten. Damaged models are refused. */
+/* Saves a compiled model as bytes, loads these into another OpenVINO core, overwrites the bytes, and runs the loaded model.
+ * Damaged bytes must be rejected. */
 static void kept_models(void **state) {
   (void)state;
   if (skipped()) return;

@@ -1,5 +1,5 @@
-/* Calls of ATen operators, with functions in place of PyTorch's that count objects and fail when they are told to. After every
- * call, whether it succeeds or not, only the caller's objects are left. */
+/* Calls of ATen operators, with fake functions in place of PyTorch's. The fakes count objects, and fail if a test requests it.
+ * After every call, whether it succeeds or not, only the caller's objects are left. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct object {
 } object;
 
 static int live;          /* objects that exist */
-static int until_failure; /* this many functions succeed before one fails; negative: none fails */
+static int until_failure; /* number of calls of fake functions that succeed before one fails; negative: none fails */
 static const clv__torch_call *called;
 static const char *words;   /* the last error */
 static bool unknown;        /* PyTorch does not have the operator */
@@ -207,7 +207,7 @@ static void other_numbers_of_outputs(void **state) {
 
 /* Every function that makes an argument fails once. */
 static void failures_of_memory(void **state) {
-  enum { FUNCTIONS = 22 }; /* that make the arguments of run() */
+  enum { FUNCTIONS = 22 }; /* number of calls of fake functions that make the arguments of run() */
   clv_error error;
   (void)state;
   for (int i = 0; i < FUNCTIONS; ++i) {

@@ -118,7 +118,7 @@ static inline void fake_session_close(fake_session *s) {
   *s = (fake_session){0};
 }
 
-/* Takes ownership of `executable`. Its weights are uploaded from the graph `source`. */
+/* Opens a session of `executable`, and takes ownership of the executable. Uploads its weights from the graph `source`. */
 static inline clv_status fake_session_open(fake_session *s, const clv_backend *backend, clv_device *device,
                                            clv_executable *executable, const clv_graph *source, const clv_tensor *inputs,
                                            uint32_t input_count, clv_error *error) {
@@ -161,7 +161,7 @@ static inline clv_status fake_allocate_output(void *cookie, uint32_t index, cons
 enum { FAKE_MAX_IO = 64 };
 
 /* Runs once. `outputs` contain the types (rank unknown if the size depends on data), and receive data from `allocator`. Even
- * after a failure some may have data: the caller releases all. */
+ * after a failure, some outputs may have data, so the caller must release them all. */
 static inline clv_status fake_session_run(fake_session *s, const clv_allocator *allocator, const clv_tensor *inputs,
                                           uint32_t input_count, clv_tensor *outputs, uint32_t output_count, clv_error *error) {
   const clv_backend *b = s->backend;

@@ -16,7 +16,7 @@ typedef struct fake_rig {
   clv_execute_args args;
 } fake_rig;
 
-/* `key` and `value` are an option of the device; `key` may be NULL. */
+/* Opens the rig. The device gets the option `key` with the value `value`; if `key` is NULL, it gets none. */
 static inline void fake_rig_open(fake_rig *r, const char *key, const char *value) {
   clv_error error = {0};
   memset(r, 0, sizeof *r);

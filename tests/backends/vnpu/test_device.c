@@ -72,8 +72,8 @@ static bool faults(const volatile uint8_t *at) {
   return WIFSIGNALED(status);
 }
 
-/* Device addresses are no host addresses. The memory behind them lies between guard pages. In a guarded space it can be accessed
- * only while somebody works on it. */
+/* Device addresses cannot be used as host addresses. The memory behind them lies between guard pages. In a guarded space, it
+ * can be accessed only between clv__vnpu_space_enter() and clv__vnpu_space_leave(). */
 static void memory_is_out_of_reach(void **state) {
   (void)state;
   fake_host fake;
@@ -90,7 +90,7 @@ static void memory_is_out_of_reach(void **state) {
   assert_false(faults(memory));
   clv__vnpu_space_guard(space);
   assert_true(faults(memory) && faults(memory + BYTES - 1));
-  assert_ok(clv__vnpu_space_allocate(space, 100, &other, &error), error); /* in another bank, which is shut too */
+  assert_ok(clv__vnpu_space_allocate(space, 100, &other, &error), error); /* in another bank, which must be inaccessible, too */
   assert_true(faults(clv__vnpu_space_translate(space, other, 100)));
   clv__vnpu_space_enter(space);
   clv__vnpu_space_enter(space);
@@ -121,7 +121,7 @@ static void freed_blocks_are_poisoned(void **state) {
   assert_ok(clv__vnpu_space_allocate(space, SIZE, &freed, &error), error);
   assert_ok(clv__vnpu_space_allocate(space, SIZE, &kept, &error), error);
   uint8_t *data = clv__vnpu_space_translate(space, freed, SIZE), *beside = clv__vnpu_space_translate(space, kept, SIZE);
-  assert_ptr_equal(data + SIZE, beside); /* adjacent blocks of one bank, which exists as long as `kept` is allocated */
+  assert_ptr_equal(data + SIZE, beside); /* adjacent blocks of one bank; the bank exists as long as `kept` is allocated */
   memset(data, 5, SIZE);
   memset(beside, 6, SIZE);
   clv__vnpu_space_free(space, freed, SIZE);

@@ -347,7 +347,7 @@ static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_erro
   return CLV_OK;
 }
 
-/* The next call after a small copy was enqueued: each of them must make the copy start. */
+/* The kinds of the next call after a small copy was enqueued. A call of each kind must make the copy start. */
 typedef enum way { STREAM, EVENT, NOTICE, LAUNCH, LARGE, DESTROY, FULL, WAYS } way;
 
 static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_event *event, uint64_t memory) {
@@ -380,7 +380,7 @@ static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_ev
   clv__vnpu_stream_destroy(&r->queue, stream);
 }
 
-/* Enqueueing a small copy wakes no thread, but each of the `way`s starts it. */
+/* Enqueueing a small copy wakes no thread, but each of the calls in `way` starts the copy. */
 static void small_copies_wait_for_company(void **state) {
   (void)state;
   clv_error error = {0};
@@ -399,7 +399,7 @@ static void small_copies_wait_for_company(void **state) {
     assert_ok(clv__vnpu_event_record(&r.queue, event, stream, &error), error);
     assert_true(is_asleep(&r, CLV__VNPU_COMPUTE) && is_asleep(&r, CLV__VNPU_DMA));
     go_on(&r, how, stream, other, event, memory);
-    if (how != LARGE) assert_int_equal(*there, 40 + how); /* the large copy overwrites it */
+    if (how != LARGE) assert_int_equal(*there, 40 + how); /* the large copy overwrites the byte of the small one */
     rig_close(&r);
   }
 }

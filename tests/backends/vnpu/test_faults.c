@@ -121,7 +121,8 @@ static void a_device_that_hangs_can_be_closed(void **state) {
   }
 }
 
-/* Every execution and copy is done or skipped, in order, and whoever asked is told. */
+/* Closing the device while work is enqueued: every execution and copy is done or skipped, in order, and the requested
+ * notification is sent. */
 static void closing_ends_what_is_enqueued(void **state) {
   (void)state;
   static fake_rig r;

@@ -1,5 +1,5 @@
-/* What the virtual NPU rejects, and its error messages: nodes that its description does not support, partitions too large for its
- * memory, damaged programs. Also, each allocation fails once. */
+/* Tests that the virtual NPU rejects nodes that its description does not support, partitions that are too large for its memory,
+ * and damaged programs, each with the right error message. Also lets each allocation fail once. */
 #include "backends/vnpu/npubin.h"
 #include "base/hash.h"
 #include "fake_graphs.h"

@@ -121,8 +121,8 @@ static clv_status compile_sum(const clv_graph *graph, const clv_tensor *types, u
   return status;
 }
 
-/* A program has at most as many nodes and inputs as the description says. A single node may read more values, because supports()
- * accepts it. Constants are no inputs. */
+/* A program has at most as many nodes and inputs as the description says. A single node may read more inputs, because
+ * supports() accepts it. Constants do not count as inputs. */
 static void larger_programs_are_refused(void **state) {
   (void)state;
   clv_error error = {0};
@@ -236,7 +236,7 @@ static void dynamic_operands_are_aligned(void **state) {
 
 /* ---- Poison ---- */
 
-/* Discarding a buffer poisons it, and nothing else, if the memory is guarded. Otherwise the bytes stay. */
+/* If the memory is guarded, discarding a buffer poisons the buffer and nothing else. Otherwise the bytes stay. */
 static void discarded_buffers_are_poisoned(void **state) {
   (void)state;
   enum { BYTES = 1000 };
