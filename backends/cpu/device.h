@@ -19,10 +19,10 @@ struct clv_device {
   clv__cpu_packs *packs;
   struct clv__cpu_notes *notes; /* choices made by --tune (tune.h) */
   clv__cpu_cores *cores;        /* the cores that the device's threads run on; NULL: any core */
-  int thread_count;             /* 0: OpenMP's default */
+  int thread_count;             /* number of threads per call; 0: OpenMP's default */
   bool profile;                 /* log the time of each step when an instance is destroyed */
   bool fuse;                    /* false: every node is a separate step */
-  bool onednn;                  /* false: portable kernels only */
+  bool onednn;                  /* false: run portable kernels only */
   bool winograd;                /* allow Winograd's algorithm, which rounds differently from the direct one */
   atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; after a change, a capture
                                    checks the instances that it recorded */

@@ -125,7 +125,8 @@ clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error 
   return CLV_OK;
 }
 
-static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV-1a, over four-byte words */
+/* Adds bytes to a hash: FNV-1a, applied to words of four bytes. */
+static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) {
   const uint8_t *bytes = data;
   for (size_t i = 0; i < size_bytes; i += 4) {
     uint32_t word = 0;

@@ -6,10 +6,10 @@
 
 /* Costs per core, fitted to 39 convolutions of 32 to 512 channels and 7x7 to 112x112 pixels on a Cascade Lake. Of those, the
  * estimate picks the faster algorithm whenever the two differ by more than a tenth. */
-static const double NS_PER_FLOP = 1.0 / 130;      /* of the products, in either algorithm */
-static const double NS_PER_ELEMENT = 0.75;        /* image elements split into tiles or assembled from them */
-static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* read again from outside the second-level cache */
-static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* tiles written to and read from outside that cache */
+static const double NS_PER_FLOP = 1.0 / 130;      /* per operation of the products, in either algorithm */
+static const double NS_PER_ELEMENT = 0.75;        /* per image element that is split into tiles or assembled from them */
+static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* per weight byte that is read again from outside the second-level cache */
+static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* per tile byte that is written to and read from outside that cache */
 enum {
   WEIGHTS_NEAR_BYTES = 900 << 10, /* up to this size, weights are read as fast as from the second-level cache (1 MiB) */
   TILES_NEAR_BYTES = 1536 << 10   /* up to this size, tiles are written and read as fast as in that cache */

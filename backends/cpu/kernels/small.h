@@ -10,7 +10,7 @@ struct clv__cpu_small {
   int64_t batches, rows, columns, depth;
   int64_t a_batch, a_row, a_depth; /* strides in elements */
   int64_t b_batch, b_depth, b_column;
-  bool has_bias; /* one number per column */
+  bool has_bias; /* there is a bias, with one number per column */
 };
 
 void clv__cpu_small_run(const clv__cpu_small *small, const float *a, const float *b, const float *bias, float *c);

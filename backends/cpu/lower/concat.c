@@ -35,7 +35,8 @@ static void run_join(const clv__cpu_own *own, const clv_tensor *operands, const 
 /* The layout as the kernel sees it. `block` is 0 if the kernel does not support the layout. */
 static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tensor *type) {
   clv__channels_form form = {type->dims[1], clv__dnn_layout_channels(layout)};
-  const bool is_both = form.channels == 1 || clv__dims_product(type, 2, type->rank) == 1; /* both row-major and channels last */
+  /* With one channel or one pixel, the bytes are the same in row-major order and with channels last. */
+  const bool is_both = form.channels == 1 || clv__dims_product(type, 2, type->rank) == 1;
   if (clv__dnn_layout_dtype(layout) != CLV_F32)
     form.block = 0;
   else if (form.block == 0 && is_both && clv__dnn_layout_is_dense(layout))

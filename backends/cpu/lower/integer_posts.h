@@ -18,7 +18,7 @@ typedef struct clv__cpu_integers {
   int32_t weights_zero; /* the zero point of all weights: 0, or 128 for u8 */
   int32_t source_zero;  /* the zero point that the primitive subtracts; 0 if the bias accounts for it */
   int64_t channels;
-  float *scales; /* one per channel */
+  float *scales; /* one factor per channel */
   float *bias;   /* one per channel, in units of the sums; NULL: none */
   uint32_t post_count;
   clv__dnn_post posts[CLV__DNN_MAX_POSTS];
@@ -34,7 +34,7 @@ typedef struct clv__cpu_product {
   const clv__cpu_variant_node *node; /* supplies the attributes */
   bool is_convolution;
   uint32_t source;
-  clv__cpu_grid grid;                   /* of the source */
+  clv__cpu_grid grid;                   /* the grid of the source */
   uint32_t weights;                     /* a constant of the program */
   uint32_t weights_scale, weights_zero; /* constants; weights_zero may be CLV__CPU_NONE */
   int64_t weights_axis;                 /* if there are several scales: the axis that they belong to */

@@ -15,7 +15,7 @@ static clv_dtype dtype_of(const clv__cpu_variant *variant, uint32_t value) {
 typedef struct shapes {
   const clv__dnn_layout *source, *destination, *kept; /* `kept`: the result as its readers see it */
   const clv__dnn_layout *residual, *weights, *bias;
-  clv__dnn_convolution spec; /* only for convolutions */
+  clv__dnn_convolution spec; /* set only for convolutions */
 } shapes;
 
 static bool describe_convolution(clv__cpu_variant *variant, const clv__cpu_variant_node *node, shapes *s) {

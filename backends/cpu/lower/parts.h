@@ -9,7 +9,7 @@
 
 typedef struct clv__cpu_parts {
   uint32_t count;   /* 0: the convolution is not divided */
-  int64_t channels; /* of each part */
+  int64_t channels; /* number of input channels of each part */
   clv__dnn_primitive *primitives[CLV__CPU_MOST_PARTS];
 } clv__cpu_parts;
 

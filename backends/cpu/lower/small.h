@@ -9,7 +9,7 @@
 #include "forms.h"
 
 struct clv__cpu_elementwise {
-  clv__elementwise what; /* what.params is not used; `params` is */
+  clv__elementwise what; /* the function; uses `params` instead of what.params */
   clv__elementwise_params params;
   uint32_t input_count;
 };

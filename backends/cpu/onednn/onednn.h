@@ -80,16 +80,16 @@ typedef struct clv__dnn_window { /* window of a convolution or pool, spatial axe
   int32_t count;
   int64_t kernel[CLV__DNN_MAX_SPATIAL], stride[CLV__DNN_MAX_SPATIAL],
       dilation[CLV__DNN_MAX_SPATIAL];                             /* as in ONNX: 1 means no dilation */
-  int64_t begin[CLV__DNN_MAX_SPATIAL], end[CLV__DNN_MAX_SPATIAL]; /* padding */
+  int64_t begin[CLV__DNN_MAX_SPATIAL], end[CLV__DNN_MAX_SPATIAL]; /* padding before and after the input */
 } clv__dnn_window;
 
 typedef struct clv__dnn_convolution {
   clv_tensor source, weights, destination; /* types; the weights have a leading group axis if there are groups */
-  int64_t bias_count;                      /* 0: none */
+  int64_t bias_count;                      /* number of elements of the bias; 0: no bias */
   clv__dnn_window window;
   bool transposed; /* a deconvolution; weights in oneDNN's order, [group] output input spatial */
   bool winograd;
-  const clv__dnn_layout *source_layout; /* NULL: oneDNN chooses */
+  const clv__dnn_layout *source_layout; /* NULL: oneDNN chooses the layout */
   const clv__dnn_layout *destination_layout;
   const clv__dnn_post *posts;
   uint32_t post_count;
@@ -105,7 +105,7 @@ typedef struct clv__dnn_convolution {
 /* Engine. */
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error);
 void clv__dnn_close(clv__dnn *dnn);
-void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_core" */
+void clv__dnn_describe(char *text, size_t size_bytes); /* writes, for example, "oneDNN 2.6.3 avx512_core" */
 /* Whether the CPU multiplies bf16. If not, oneDNN would emulate it, slower than f32. */
 bool clv__dnn_has_bf16(void);
 /* Whether oneDNN has no primitives for the dtype on this CPU. Such values are row-major and are converted through f32. */
@@ -154,10 +154,10 @@ int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout);
 /* The order of 3x3 weights once they are transformed for Winograd's algorithm; winograd.c describes it in full. */
 typedef struct clv__dnn_winograd {
   enum { CLV__DNN_WINOGRAD_POINTS_OUTPUTS, CLV__DNN_WINOGRAD_POINTS_GROUPS, CLV__DNN_WINOGRAD_GROUPS_POINTS } order;
-  int points;                    /* per axis: 4 or 6 */
+  int points;                    /* number of points per axis of a tile: 4 or 6 */
   int64_t outputs, inputs;       /* channels, padded to whole blocks and groups */
   int lanes;                     /* input and output channels per block */
-  int output_group, input_group; /* blocks per group */
+  int output_group, input_group; /* numbers of blocks per group of output and of input blocks */
 } clv__dnn_winograd;
 /* Returns false if the layout is not one of Winograd weights, or its order was not verified against this oneDNN version. */
 bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd);

@@ -201,7 +201,7 @@ static bool find_target(clv__cpu_variant *variant, uint32_t value, int64_t *head
 
 typedef struct found {
   clv__cpu_variant_node *softmax;
-  const clv__cpu_variant_node *second; /* product with V */
+  const clv__cpu_variant_node *second; /* the product of the softmax result with V */
   chain scores;
   clv__cpu_strided operands[3], output;
 } found;
@@ -269,7 +269,7 @@ static clv__attention_rows rows_of(const clv__cpu_strided *s, int32_t rank, bool
 static void fill_mask(const clv_tensor *mask, int32_t rank, int64_t heads, clv__attention_mask *to) {
   int64_t stride = 1;
   for (int32_t i = mask->rank - 1; i >= 0; --i) {
-    const int32_t axis = i + rank - mask->rank; /* of the scores */
+    const int32_t axis = i + rank - mask->rank; /* the corresponding axis of the scores */
     if (mask->dims[i] == 1) continue;
     if (axis >= rank - 2) {
       to->steps[axis - rank + 4] = stride;

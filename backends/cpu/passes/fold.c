@@ -126,7 +126,7 @@ static clv_status compose_binary(clv__cpu_variant *variant, clv__cpu_variant_nod
   if (algorithm == CLV__DNN_DIV) return compose(variant, maker, turned, NULL, step, error);
   if (algorithm == CLV__DNN_ADD) return compose(variant, maker, NULL, data, step, error);
   if (k == 1) return compose(variant, maker, NULL, turned, step, error);
-  CLV__TRY(compose(variant, maker, &minus_one, NULL, 0, error)); /* c - x */
+  CLV__TRY(compose(variant, maker, &minus_one, NULL, 0, error)); /* the node computes c - x */
   return compose(variant, maker, NULL, data, step, error);
 }
 

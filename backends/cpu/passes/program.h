@@ -24,8 +24,8 @@ struct clv__cpu_node {
   const char *name, *op, *domain;
   int32_t opset;
   uint32_t input_count, output_count; /* values that a body captures are inputs, too */
-  const uint32_t *inputs, *outputs;   /* values, CLV__CPU_NONE if absent */
-  clv__attributes attributes;         /* without bodies */
+  const uint32_t *inputs, *outputs;   /* indices of values; CLV__CPU_NONE for an absent operand */
+  clv__attributes attributes;         /* attributes whose value is a graph (bodies) are omitted */
   bool has_body;
   const clv__kernel *kernel; /* NULL for nodes with bodies */
 };
@@ -43,7 +43,7 @@ typedef struct clv__cpu_program {
   clv_dtype precision; /* CLV_BF16: f32 products may be computed in bf16; else CLV_DTYPE_NONE */
   void *model;         /* the partition as ONNX, for shapes and bodies resolved at run time; NULL if the host gave none */
   size_t model_bytes;
-  clv_graph_view *view; /* `model`, opened on first use */
+  clv_graph_view *view; /* the graph view of `model`; NULL until it is first used */
 } clv__cpu_program;
 
 clv_status clv__cpu_program_read(clv__cpu_program *program, clv_device *device, const clv_graph_view *graph, clv_error *error);

@@ -19,11 +19,11 @@ typedef enum clv__cpu_kind {
   CLV__CPU_LRN,
   CLV__CPU_SOFTMAX,
   CLV__CPU_TRANSPOSE,
-  CLV__CPU_SHUFFLE, /* of channels; `groups` groups */
+  CLV__CPU_SHUFFLE, /* shuffles channels; node->groups is the number of groups */
   CLV__CPU_LAYER_NORM,
   CLV__CPU_INSTANCE_NORM, /* of one image; at most one post: relu */
   CLV__CPU_DECONVOLUTION,
-  CLV__CPU_RESIZE,              /* groups: 1 linear, 0 nearest */
+  CLV__CPU_RESIZE,              /* node->groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* lower/integer_posts.h */
   CLV__CPU_INTEGER_MATRIX,
   CLV__CPU_GRID,      /* quantises or dequantises with one scale for the whole tensor */
@@ -55,7 +55,7 @@ typedef struct clv__cpu_variant_node {
   float *scale, *bias; /* per channel; NULL: none */
   clv_dtype product;   /* dtype of the factors of a CONVOLUTION, DECONVOLUTION or MATRIX: CLV_F32 or CLV_BF16 */
   int64_t groups;
-  const clv__cpu_integers *integers; /* of a product of integers */
+  const clv__cpu_integers *integers; /* for a product of integers; NULL for other nodes */
   const clv__cpu_attention *attention;
   uint32_t post_count;
   clv__cpu_post posts[CLV__CPU_MAX_POSTS];
@@ -73,7 +73,7 @@ typedef struct clv__cpu_variant_value {
   clv_dtype outer;    /* the model's dtype if steps see the value as f32 (widen.c); NONE: type.dtype */
   clv_dtype made;     /* dtype in which oneDNN's steps compute an f32 value: CLV_F32 or CLV_BF16 (precision.c) */
   bool is_constant;   /* from the program or folded: always available */
-  uint32_t producer;  /* variant node, or NONE */
+  uint32_t producer;  /* index of the variant node that computes it, or NONE */
   uint32_t readers;   /* number of operands of live nodes that read it, plus one for an output of the variant */
   uint32_t reader;    /* if there is only one reader: its node; NONE if the node reads the value in a post */
   uint32_t last_read; /* the last variant node that reads it or a view of it; CLV__CPU_NONE - 1 for outputs of the variant */
@@ -94,7 +94,7 @@ typedef struct clv__cpu_slot {
   uint32_t index;     /* for INPUT and OUTPUT: index of the variant's input or output */
   uint32_t root;      /* the slot that owns its memory; itself if it has its own */
   size_t inner_bytes; /* offset of a part from the start of its root */
-  void *data;         /* CONSTANT */
+  void *data;         /* for CONSTANT: the bytes */
   size_t size_bytes;
   size_t offset_bytes;  /* for ARENA: offset in the instance's memory */
   uint32_t first, last; /* for a root: the first and last step that use it */
@@ -102,9 +102,9 @@ typedef struct clv__cpu_slot {
 
 typedef struct clv__cpu_operand {
   int id;                        /* id of a primitive's argument */
-  uint32_t slot;                 /* NONE: absent (kernels only) */
-  const clv__dnn_layout *layout; /* for primitives */
-  clv_tensor type;               /* for kernels and copies; its `data` is NULL */
+  uint32_t slot;                 /* index of the slot; NONE: the operand is absent (only for kernels) */
+  const clv__dnn_layout *layout; /* for operands of primitives */
+  clv_tensor type;               /* for operands of kernels and copies; its `data` is NULL */
 } clv__cpu_operand;
 
 typedef enum clv__cpu_step_kind {
@@ -130,16 +130,16 @@ typedef struct clv__cpu_own {
 typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
   const clv__cpu_node *node; /* for messages and for the kernel's call */
-  const char *what;          /* "Conv", "reorder", … */
+  const char *what;          /* what the step does, for logs and times: "Conv", "reorder", … */
   const clv__kernel *kernel; /* KERNEL: overrides the node's kernel; NULL: the node's */
   clv__dnn_primitive *primitive;
   const clv__cpu_row *row;
   const clv__cpu_small *small;
   const clv__cpu_elementwise *elementwise;
   const clv__cpu_own *own;
-  uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
+  uint32_t input_count, operand_count, operand_room; /* operands are inputs, then outputs; operand_room: capacity */
   clv__cpu_operand *operands;
-  size_t scratch_bytes, scratch_offset_bytes; /* in the instance's memory */
+  size_t scratch_bytes, scratch_offset_bytes; /* size of the step's scratch, and its offset in the instance's memory */
   bool serial;                                /* too small to be worth waking other threads */
   bool may_overlap;                           /* its first output may reuse the memory of its first input */
 } clv__cpu_step;

@@ -18,7 +18,7 @@ typedef struct rows_arguments {
   clv__row row;
   clv__elementwise_params params;
   uint32_t axis_count, input_count;
-  outer_axis axes[]; /* the innermost first */
+  outer_axis axes[]; /* the outer axes, the innermost of them first */
 } rows_arguments;
 
 /* Calls the row function for each position of the outer axes. */

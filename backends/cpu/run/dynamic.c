@@ -11,7 +11,7 @@ typedef struct dynamic {
   clv__arena arena;
   clv_tensor *values; /* by value; dtype NONE: not computed yet */
   bool *owned;        /* by value: whether its data must be freed here */
-  uint32_t *readers;  /* remaining readers */
+  uint32_t *readers;  /* by value: number of reads that are still to come */
   const clv__stop *stop;
 } dynamic;
 

@@ -28,7 +28,7 @@ typedef struct clv__cpu_run {
 struct clv_instance {
   clv_executable *executable;
   clv__cpu_variant *own; /* a variant for shapes other than the executable's; NULL otherwise */
-  clv__cpu_run *run;     /* NULL: node by node */
+  clv__cpu_run *run;     /* the launch list and its memory; NULL: the instance runs node by node */
   uint64_t prepared;     /* counts resizes; captures made before the last resize belong to another variant */
   bool is_timed;         /* only node by node: whether executions add their times to node_ns */
   uint64_t *node_ns;     /* one time per node, then the number of executions; NULL: never timed */

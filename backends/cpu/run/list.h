@@ -55,7 +55,7 @@ struct clv__cpu_list {
   clv__cpu_patch *patches; /* sorted by base once the list is complete */
   size_t patch_count, patch_capacity;
   uint32_t memory_end, own_end; /* the end of the patches of CLV__CPU_BASE_MEMORY, and of those of CLV__CPU_BASE_LIST */
-  clv__dnn_memory **memories;   /* owned */
+  clv__dnn_memory **memories;   /* the oneDNN memories that the list owns */
   size_t memory_count, memory_capacity;
   const void *memory; /* current address of CLV__CPU_BASE_MEMORY */
   clv__cpu_bound *bound;

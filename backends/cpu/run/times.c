@@ -28,7 +28,7 @@ typedef struct survey {
   uint32_t *home;  /* by node: the variant node that computes it, or NONE */
   uint32_t *main;  /* by variant node: its main step, which computes the result, or NONE */
   uint32_t *owner; /* by step: the variant node whose main step it is, or NONE */
-  uint32_t *nodes; /* the nodes of one step */
+  uint32_t *nodes; /* room for the indices of the nodes of one step */
 } survey;
 
 static uint32_t node_index(const clv__cpu_variant *variant, const clv__cpu_node *node) {

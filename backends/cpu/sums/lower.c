@@ -16,12 +16,12 @@ typedef struct shapes {
   const clv__dnn_layout *real;                    /* the f32 result in the same order; NULL: row-major */
   clv__dnn_convolution spec;
   clv__dnn_window window; /* of the model's convolution; if has_frame is set, the window of `spec` has no padding */
-  int64_t groups, depth;  /* `depth`: products per sum */
+  int64_t groups, depth;  /* depth: number of products per sum */
 } shapes;
 
 /* Whether f32 represents every possible sum exactly. */
 static bool is_short(const shapes *s) {
-  enum { EXACT = 1 << 24, MOST = 256 * 128 /* MOST: largest product */ };
+  enum { EXACT = 1 << 24, MOST = 256 * 128 /* MOST: largest product of two bytes */ };
   return s->depth <= EXACT / MOST / 2;
 }
 

@@ -10,7 +10,7 @@
 enum {
   CLV__CPU_SUMS_SOURCE,
   CLV__CPU_SUMS_WEIGHTS,
-  CLV__CPU_SUMS_SOURCE_ZERO,  /* one number; NONE: 0 */
+  CLV__CPU_SUMS_SOURCE_ZERO,  /* the zero point of all source elements; NONE: 0 */
   CLV__CPU_SUMS_WEIGHTS_ZERO, /* a constant, one number or one per channel; NONE: 0 */
   CLV__CPU_SUMS_SCALE,        /* one number or one per channel; NONE: the result is the sums */
   CLV__CPU_SUMS_INPUTS
@@ -48,7 +48,7 @@ typedef struct clv__cpu_sums_frame {
   clv__cpu_own own; /* the image is operand 0 */
   bool is_last;
   uint32_t zero_operand, target_operand;                  /* zero_operand 0: the surrounding bytes are 0 */
-  int64_t images, channels, extents[3], begin[3], end[3]; /* of depth, height and width */
+  int64_t images, channels, extents[3], begin[3], end[3]; /* per axis: depth, height, width */
 } clv__cpu_sums_frame;
 void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop);
 

@@ -33,7 +33,7 @@ void clv__cpu_trial_finish(clv__cpu_trial *trial) {
 
 typedef struct ready {
   const clv__cpu_trial *trial;
-  clv__dnn_memory *memories[CLV__CPU_TRIAL_CALLS][CLV__CPU_TRIAL_OPERANDS + 1]; /* the last one is scratch */
+  clv__dnn_memory *memories[CLV__CPU_TRIAL_CALLS][CLV__CPU_TRIAL_OPERANDS + 1]; /* one per operand; the last one is scratch */
   uint32_t repeats;
   uint64_t times[ROUNDS];
 } ready;

@@ -83,7 +83,7 @@ clv_status clv__cpu_tune_groups(clv__cpu_variant *variant, const clv__cpu_varian
                                 const clv__dnn_convolution *whole, bool *as_one, clv_error *error);
 
 typedef enum clv__cpu_product_way {
-  CLV__CPU_PRODUCT_ROW,    /* our own (row.h) */
+  CLV__CPU_PRODUCT_ROW,    /* the row step of this backend (kernels/row.h) */
   CLV__CPU_PRODUCT_PACKED, /* oneDNN's, with the constant matrix in the layout it prefers */
   CLV__CPU_PRODUCT_PLAIN   /* oneDNN's, with the matrix as the model stores it */
 } clv__cpu_product_way;
