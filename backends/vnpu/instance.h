@@ -20,13 +20,13 @@ struct clv_instance {
   clv_executable *program;
   clv_executable *own; /* the program, if it was made for this instance; otherwise NULL */
   clv__arena arena;
-  uint64_t *weights;    /* device addresses */
-  uint64_t scratch;     /* device address; 0: none yet */
+  uint64_t *weights;    /* device address of each weight */
+  uint64_t scratch;     /* device address of the scratch; 0: none yet */
   uint64_t own_scratch; /* scratch that the instance allocated itself, because the host had bound none; 0: none */
   uint32_t run_count, idle_count;
   clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
   /* Used only by the compute engine: */
-  clv_tensor *inputs, *outputs;   /* of the current instruction */
+  clv_tensor *inputs, *outputs;   /* operands of the current instruction */
   clv_tensor *values;             /* dynamic programs: the type and data of each computed value */
   uint64_t *blocks, *block_bytes; /* dynamic programs: address and size of the memory of each value */
 };

@@ -58,7 +58,7 @@ struct clv_executable {
   clv__vnpu_instruction *instructions;
   clv_tensor *types;                    /* indexed by value: the type, as far as it is known, without data */
   uint64_t *sizes;                      /* indexed by value: the size in bytes (static programs) */
-  clv__vnpu_location *locations;        /* indexed by value */
+  clv__vnpu_location *locations;        /* indexed by value: where its data is */
   uint32_t *last_uses;                  /* indexed by value: the last instruction that reads or writes it */
   uint32_t *inputs, *outputs, *weights; /* value ids */
   const char **weight_names;

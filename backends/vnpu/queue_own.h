@@ -40,7 +40,7 @@ struct clv_stream {
   bool busy;                   /* an engine is executing its first command */
   uint64_t ready_ns;           /* when its last command ended, according to the model */
   clv_captured *captured;
-  clv_error failure; /* status CLV_OK: none */
+  clv_error failure; /* the failure of the stream; status CLV_OK: none */
   clv__stop stop;    /* set by clv__vnpu_stream_stop(), until the stream is synchronised */
   clv__vnpu_command ring[CLV__VNPU_RING];
 };

@@ -20,7 +20,7 @@ typedef struct clv__vnpu_attribute {
   bool has_min, has_max, has_fallback;
   double min, max;
   clv__vnpu_scalar fallback;
-  uint32_t allowed_count; /* 0: any */
+  uint32_t allowed_count; /* number of allowed values; 0: every value is allowed */
   const clv__vnpu_scalar *allowed;
 } clv__vnpu_attribute;
 
@@ -32,7 +32,7 @@ typedef struct clv__vnpu_operand {
 /* The limits of one operator. Where the description gives no limit for the operator, the limit here is that of the device. */
 typedef struct clv__vnpu_operator {
   const char *name; /* "Conv", or "domain:Op" outside ONNX's domain */
-  uint32_t dtypes;  /* mask of CLV__DTYPE_BIT */
+  uint32_t dtypes;  /* a bit CLV__DTYPE_BIT for each allowed dtype */
   int32_t max_rank;
   uint32_t max_inputs; /* 0: no limit */
   int64_t max_kernel;  /* largest extent of a window; 0: no limit */
@@ -80,7 +80,7 @@ typedef struct clv__vnpu_spec {
   bool any_operator;
   uint32_t operator_count;
   const clv__vnpu_operator *operators;
-  clv__map index; /* operator name -> index */
+  clv__map index; /* maps an operator's name to its index in `operators` */
   clv__vnpu_speed speed;
   bool is_guarded;           /* the device's memory is shut while no engine works, and poisoned before each run */
   uint64_t hang_at, fail_at; /* injected faults: number, counted from 1, of the launch that never ends or fails; 0: none */
