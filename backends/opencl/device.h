@@ -55,7 +55,7 @@ struct clv_device {
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
   pthread_mutex_t lock;          /* guards programs, notices, next_id and the state in faults.c */
   pthread_mutex_t service_lock;  /* guards the service queue and `measured` */
-  pthread_mutex_t build_lock;    /* guards program builds */
+  pthread_mutex_t build_lock;    /* held while a program is built */
   pthread_mutex_t staging_lock;  /* guards `stagings` and the records of their pending writes to host memory */
   clv__opencl_staging *stagings; /* list of the stagings of all streams; NULL if empty */
   clv__objects objects;

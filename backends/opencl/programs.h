@@ -10,7 +10,7 @@ struct clv__opencl_program {
   clv__opencl_program *next;
   uint64_t hash;
   const clv__opencl_source *family;
-  char *defines;      /* #define lines before the header */
+  char *defines;      /* #define lines, which precede the header clv_kernel.h */
   char *functions;    /* text between the header and the source */
   cl_program program; /* NULL: not built yet */
   void *binary;       /* from a file, until the program is built */

@@ -60,9 +60,9 @@ typedef struct clv__opencl_step {
   uint32_t dimensions;
   size_t global[3], local[3];
   bool has_local;
-  uint32_t operand_count; /* of a copy: 2 (to, from) */
+  uint32_t operand_count; /* number of operands; a copy has 2: target and source */
   clv__opencl_operand *operands;
-  uint64_t to_offset, from_offset, size_bytes; /* copies */
+  uint64_t to_offset, from_offset, size_bytes; /* for copies */
 } clv__opencl_step;
 
 typedef struct clv__opencl_post {

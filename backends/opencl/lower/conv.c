@@ -13,7 +13,7 @@ typedef clv__window_axis axis;
 
 typedef struct conv {
   const clv__opencl_node *node;
-  int64_t images, groups, in_channels, out_channels; /* channels per group */
+  int64_t images, groups, in_channels, out_channels; /* in_channels and out_channels are numbers per group */
   int64_t kernel_volume, input_plane, output_plane;
   bool transposed, has_bias;
   axis axes[AXES];

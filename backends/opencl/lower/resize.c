@@ -40,7 +40,7 @@ static clv_status fill_tables(const clv__resize *r, const clv__resize_axis *a, c
  * are in scratch. */
 typedef struct stage {
   bool first, last;
-  uint32_t from, to; /* scratch indices */
+  uint32_t from, to; /* indices of the scratch that the stage reads and writes, unless it is the first or last */
   clv_dtype from_dtype, to_dtype;
   int64_t before, after; /* elements before and after the axis */
 } stage;

@@ -18,7 +18,7 @@ enum {
 typedef struct layout {
   bool attends;
   int64_t rows, columns, data_rows, edges, heads, width; /* width: columns per head */
-  uint32_t offsets, sources;                             /* indices of inputs */
+  uint32_t offsets, sources;                             /* indices of the node's inputs with the offsets and the sources */
   int32_t reduce;                                        /* REDUCE of sparse.cl */
   bool wide;
   int64_t lanes, each, tiles; /* a row's columns are split into `tiles` groups, each with `lanes` lanes of `each` columns */

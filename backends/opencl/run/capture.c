@@ -3,7 +3,7 @@
 
 typedef struct entry {
   clv_instance *instance;
-  clv_binding *bindings; /* inputs, then outputs */
+  clv_binding *bindings; /* the recorded bindings: inputs, then outputs */
   /* The memory that the command buffer refers to. It is retained, because an instance that is bound again releases its memory. */
   cl_mem *held;
   uint32_t held_count;

@@ -28,8 +28,8 @@ struct clv_instance {
   clv__opencl_variant *variant;
   bool owns_variant;
   clv__arena arena;
-  cl_kernel *kernels;    /* by step; NULL for copies */
-  cl_mem *scratch;       /* by region */
+  cl_kernel *kernels;    /* one kernel object per step; NULL for copies */
+  cl_mem *scratch;       /* one per scratch region of the variant */
   cl_mem scratch_memory; /* the instance's own; NULL if the host provided scratch */
   bool has_scratch;
   cl_mem *kept;
