@@ -16,7 +16,7 @@ typedef struct clv__framework_queue {
   bool closing;
   bool abandoned;   /* the device was closed while a run was still in progress */
   uint32_t waiting; /* number of callers that wait for `changed` */
-  uint32_t working; /* number of running threads */
+  uint32_t working; /* number of threads of streams that are running */
   struct clv__framework_notice *unused;
 } clv__framework_queue;
 
@@ -24,7 +24,7 @@ struct clv_device {
   const clv__framework *framework;
   const clv_host *host;
   const clv_allocator *allocator;
-  void *handle; /* the framework's device */
+  void *handle; /* the device as the framework's device_open() returned it */
   clv__framework_device_info info;
   bool is_async;
   clv__objects objects;

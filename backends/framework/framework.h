@@ -23,7 +23,7 @@ typedef struct clv__framework_device_info {
   const char *description; /* one line for people: "OpenVINO 2026.4.1, CPU: AMD EPYC" */
   const char *fingerprint; /* everything that a model depends on: device, driver, framework version, options */
   bool static_shapes_only; /* models are compiled for fixed shapes */
-  bool computes_on_host;   /* uses the host's cores */
+  bool computes_on_host;   /* the device computes on the host's cores */
   uint64_t memory_limit_bytes;
 } clv__framework_device_info;
 
@@ -99,8 +99,8 @@ clv_status clv__framework_onnx_trial(const clv_host *host, const clv_graph_view 
 /* ---- Finding a library (library.c) ---- */
 
 typedef struct clv__library_search {
-  const char *what;          /* "OpenVINO", for errors */
-  const char *variable_name; /* "CLEAVE_OPENVINO" */
+  const char *what;          /* name of the framework in error messages: "OpenVINO" */
+  const char *variable_name; /* name of the environment variable: "CLEAVE_OPENVINO" */
   const char *variable; /* its value: the library file, or a folder that has it directly or in one of `subfolders`; may be NULL */
   const char *const *names;      /* file names in which `*` stands for any text ("libopenvino_c.so*"); ends with NULL */
   const char *const *subfolders; /* folders of a Python wheel, below site-packages: "openvino/libs"; ends with NULL */
