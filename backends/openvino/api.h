@@ -95,7 +95,7 @@ typedef struct clv__openvino {
 #define FIELD(result, name, parameters) result(*name) parameters;
   CLV__OPENVINO_ENTRY_POINTS(FIELD)
 #undef FIELD
-  char build[96]; /* "2026.4.1-22982-e213a147257-releases/2026/4" */
+  char build[96]; /* the version: "2026.4.1-22982-e213a147257-releases/2026/4" */
 } clv__openvino;
 
 /* Finds and loads the library, and checks its version. Returns CLV_NOT_SUPPORTED with the reason. */

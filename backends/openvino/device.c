@@ -98,7 +98,7 @@ static const char *kind_of(const char *name) {
     size_t length = strlen(kinds[i][0]);
     if (strncmp(name, kinds[i][0], length) == 0 && (name[length] == '\0' || name[length] == '.')) return kinds[i][1];
   }
-  return "npu"; /* a third-party plugin */
+  return "npu"; /* an unknown kind: a third-party plugin of OpenVINO */
 }
 
 /* Lists GPUs and NPUs before the CPU, which is always available. */

@@ -18,13 +18,13 @@ typedef struct clv__openvino_device {
   bool static_shapes;
   bool narrow;    /* 64-bit integers may be computed as 32-bit ones */
   bool wide;      /* intermediate f16 and bf16 results may stay f32 */
-  bool keeps_nan; /* operators that lose NaNs are rejected */
+  bool keeps_nan; /* if set, operators that lose NaNs are rejected */
 } clv__openvino_device;
 
 /* An input or output of the partition, and the port of the compiled model that belongs to it. */
 typedef struct clv__openvino_port {
   const char *name;
-  clv_tensor type; /* as the host knows it */
+  clv_tensor type; /* the type that the host knows */
   ov_port *port;   /* NULL: an input that the model does not read */
   bool is_dropped; /* the model does not read this input; set before `port` is */
   bool is_open;    /* the model determines its shape in each run */
