@@ -64,7 +64,7 @@ static void test_is_possible(void **state) {
   assert_true(clv__fold_is_possible("", &two.call));
   outputs[1] = tensor(CLV_F32, CLV__FOLD_BYTES / 8 + 1, NULL);
   assert_false(clv__fold_is_possible("", &two.call));
-  outputs[0] = none; /* absent */
+  outputs[0] = none; /* the first output is absent */
   assert_true(clv__fold_is_possible("", &two.call));
 }
 

@@ -271,7 +271,7 @@ static clv_graph *mixed(const clv_allocator *allocator) {
   test_graph_node_ints(&t, "gemm", "Gemm", "o,narrow,bias", "p", "transB", false, 1, &one);
   test_graph_node(&t, "gelu", "Gelu", "p", "q");
   test_graph_node_ints(&t, "best", "ArgMax", "p", "u", "axis", false, 1, &axis);
-  test_graph_node(&t, "twice", "Add", "u,u", "v"); /* i64 */
+  test_graph_node(&t, "twice", "Add", "u,u", "v"); /* u and v have dtype i64 */
   test_graph_node_ints(&t, "first", "ReduceMax", "x", "y", "keepdims", false, 1, &one);
   test_graph_node(&t, "sum", "Add", "x,y", "z");
   test_graph_node(&t, "relu2", "Relu", "z", "z2");

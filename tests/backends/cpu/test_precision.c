@@ -494,7 +494,7 @@ static void check_memory(clv_dtype dtype, clv_dtype rounds, uint64_t seed) {
   assert_ok(cpu_host_open(&cpu, &failing.allocator, NULL, NULL, &error), error);
   assert_ok(cpu_program_open(&first, &cpu, graph, NULL, &error), error);
   cpu_program_close(&first);
-  const size_t live = failing.live; /* includes what the device keeps */
+  const size_t live = failing.live; /* the allocations that exist now, including those that the device keeps */
   for (size_t after = 1; !done && after < 5000; ++after) {
     cpu_program program;
     failing.fail_at = failing.calls + after;

@@ -11,7 +11,7 @@
 typedef struct sizes {
   const char *op;
   int64_t gates, inputs, hidden;
-  clv_dtype dtype; /* of the weights */
+  clv_dtype dtype; /* dtype of the weights */
 } sizes;
 
 static void constant(test_graph *t, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims, uint64_t *seed) {

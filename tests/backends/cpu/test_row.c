@@ -157,7 +157,7 @@ static void test_all_numbers(void **state) {
     float sums[CLV__CPU_ROW_PANEL];
     for (uint32_t j = 0; j < CLV__CPU_ROW_PANEL; ++j) {
       panel[j] = (uint16_t)(first + j);
-      panel[CLV__CPU_ROW_PANEL + j] = (uint16_t)(0x3c00u + j); /* 1 or slightly more */
+      panel[CLV__CPU_ROW_PANEL + j] = (uint16_t)(0x3c00u + j); /* the bits of f16 numbers from 1 on */
     }
     clv__cpu_kernels()->panel_f16(row, 2, panel, sums);
     for (uint32_t j = 0; j < CLV__CPU_ROW_PANEL; ++j) {

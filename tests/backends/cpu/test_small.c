@@ -76,7 +76,7 @@ static void random_product(uint64_t seed) {
   const float scales[2] = {constant && pick(&state, 2) != 0 ? 0.5f : 1.0f, 2.0f};
   const int64_t a[3] = {batch, m, k}, b[3] = {batch, k, n}, a_flat[2] = {turned[0] ? k : m, turned[0] ? m : k},
                 b_flat[2] = {turned[1] ? n : k, turned[1] ? k : n};
-  const bool leads = !gemm && (batched || pick(&state, 2) != 0); /* input a has a batch axis */
+  const bool leads = !gemm && (batched || pick(&state, 2) != 0); /* whether the left operand has a batch axis */
   const int64_t out[3] = {batch, m, n};
   test_graph t;
   test_graph_begin(&t, allocator, seed);

@@ -58,7 +58,7 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
   const clv_attribute attribute = ints(&g, "axis", false, 1, &axis);
   node(&g, "Concat", list, joined->name, &attribute, 1);
   x = convolve_same(&g, joined, 24, 1);
-  const bool leaves = pick(&g, 3) == 0; /* one piece is an output, too */
+  const bool leaves = pick(&g, 3) == 0; /* whether one piece is an output, too */
   snprintf(outputs, sizeof outputs, leaves ? "%s,%s" : "%s", x->name, g.values[first].name);
   return test_graph_end(&g.t, outputs);
 }

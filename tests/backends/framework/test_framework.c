@@ -115,7 +115,7 @@ static void verdicts(void **state) {
   assert_true(ask(&m, graph, 0).supported);
   assert_int_equal(atomic_load(&fake.tries), 1);
   assert_true(ask(&m, graph, 0).supported);
-  assert_int_equal(atomic_load(&fake.tries), 1); /* the verdict was kept */
+  assert_int_equal(atomic_load(&fake.tries), 1); /* there was no second trial, because the verdict was kept */
   assert_false(ask(&m, graph, 1).supported);
   assert_string_equal(ask(&m, graph, 1).reason, "in no table");
   assert_int_equal(atomic_load(&fake.tries), 1); /* a no from may_support() needs no trial */
@@ -152,9 +152,9 @@ static void signatures(void **state) {
   (void)state;
   fake_reset();
   assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 8, false), 1);
-  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 0), 8, false), 2);  /* the attribute differs */
-  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, false), 1); /* sizes do not matter */
-  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, true), 2);  /* sizes matter if the device has fixed shapes */
+  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 0), 8, false), 2);  /* two trials, because the attribute differs */
+  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, false), 1); /* one trial, because sizes do not matter */
+  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, true), 2);  /* two, because sizes matter if shapes are fixed */
 }
 
 /* Returns how many trials the nodes of make_graph() need in a new context, which has no verdicts in memory, as in a new process.

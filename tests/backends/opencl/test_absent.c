@@ -43,7 +43,7 @@ static void others_do_without(void **state) {
 }
 
 int main(void) {
-  setenv("OCL_ICD_VENDORS", "/nowhere", 1); /* before the loader is opened */
+  setenv("OCL_ICD_VENDORS", "/nowhere", 1); /* must be set before the loader is opened */
   setenv("OCL_ICD_FILENAMES", "", 1);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_driver_is_not_supported),

@@ -191,7 +191,7 @@ static void test_reduce(void **state) {
     case_int(c, "keepdims", i % 2);
     check(c, AS_CONSTANT(1));
   }
-  node_case *c = case_begin("ReduceMean", 18); /* long rows */
+  node_case *c = case_begin("ReduceMean", 18); /* a case with long rows */
   case_input(c, &seed, CLV_F32, SHAPE(2, 100000));
   input_ints(c, CLV_I64, INTS(1));
   check(c, AS_CONSTANT(1));

@@ -70,7 +70,7 @@ static void test_convolutions(void **state) {
       case_ints(c, "pads", (size_t)(2 * spatial), pads);
     check(c, i % 4 == 0 ? AS_CONSTANT(1) : 0);
   }
-  node_case *c = case_begin("Conv", 13); /* depthwise */
+  node_case *c = case_begin("Conv", 13); /* a depthwise convolution */
   case_input(c, &seed, CLV_F32, SHAPE(1, 19, 21, 40));
   case_input(c, &seed, CLV_F32, SHAPE(19, 1, 3, 3));
   case_int(c, "group", 19);

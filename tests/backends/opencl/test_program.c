@@ -156,7 +156,7 @@ static void instances_are_for_their_shapes(void **state) {
   fake_input(&g, "x", CLV_F32, 2, (int64_t[]){CLV_DIM_UNKNOWN, COLUMNS});
   random_constant(&g, "w", CLV_F32, 2, (int64_t[]){COLUMNS, COLUMNS}, &seed);
   fake_node(&g, "MatMul", "x w", "y", NULL, 0);
-  fake_node(&g, "Shape", "y", "s", NULL, 0); /* depends only on shapes */
+  fake_node(&g, "Shape", "y", "s", NULL, 0); /* s depends only on the shape of y */
   fake_node(&g, "Relu", "y", "z", NULL, 0);
   fake_output(&g, "z");
   fake_output(&g, "s");
@@ -286,7 +286,7 @@ static void files_come_back(void **state) {
     ocl_run_check(&again, &there, "from a file, on another device");
     fake_session_close(&there.session);
     ocl_close(&again);
-    ocl_open(&again, "f16=off"); /* a device with another fingerprint */
+    ocl_open(&again, "f16=off"); /* this option gives the device another fingerprint */
     assert_int_equal(load(&again, &file, &executable), CLV_NOT_SUPPORTED);
     assert_null(executable);
     ocl_close(&again);
@@ -335,7 +335,7 @@ static void damaged_files_are_refused(void **state) {
     assert_true(o.error.message[0] != '\0');
   }
   int taken = 0;
-  for (int round = 0; round < 600; ++round) { /* damaged, but with a correct checksum */
+  for (int round = 0; round < 600; ++round) { /* damaged files with a correct checksum */
     copy_file(&bad, &file);
     const int changes = 1 + (int)(test_random(&seed) % 3);
     for (int k = 0; k < changes; ++k) {

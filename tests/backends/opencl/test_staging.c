@@ -15,10 +15,10 @@ enum fault { NO_BUFFER, NO_MAP, NO_GATE, NO_CALLBACK, NO_BARRIER, NO_READ, NO_WR
 static struct driver {
   clv__opencl_icd table;
   const clv__opencl_icd *own;
-  atomic_int made, landed; /* pieces created; calls of clSetEventCallback() */
+  atomic_int made, landed; /* number of pieces created; number of calls of clSetEventCallback() */
   atomic_int fails_at;     /* from this call of the kind `fault` on (counted from 1), calls fail; 0: none fails */
   enum fault fault;
-  atomic_uint delay_us; /* delay of callbacks */
+  atomic_uint delay_us; /* time by which callbacks are delayed */
 } driver;
 
 static bool is_to_fail(enum fault fault) {

@@ -190,7 +190,7 @@ static void damaged_files(void **state) {
     bytes other = whole;
     const bool is_corrected = round % 8 != 0;
     if (round < whole.size_bytes) {
-      other.size_bytes = round; /* truncated */
+      other.size_bytes = round; /* truncates the file */
     } else {
       for (uint64_t k = 1 + test_random(&seed) % 3; k > 0; --k) {
         uint8_t value = (uint8_t)(test_random(&seed) % 5 == 0 ? test_random(&seed) : test_random(&seed) % 6);

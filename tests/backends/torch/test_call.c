@@ -14,13 +14,13 @@ typedef struct object {
   size_t size;
 } object;
 
-static int live;          /* objects that exist */
+static int live;          /* number of fake objects that exist */
 static int until_failure; /* number of calls of fake functions that succeed before one fails; negative: none fails */
 static const clv__torch_call *called;
-static const char *words;   /* the last error */
-static bool unknown;        /* PyTorch does not have the operator */
-static bool operator_fails; /* the operator fails, after it took its arguments */
-static uint32_t list_size;  /* tensors in the list that the operator returns */
+static const char *words;   /* message of the last error */
+static bool unknown;        /* if set, PyTorch does not have the operator */
+static bool operator_fails; /* if set, the operator fails after it took over its arguments */
+static uint32_t list_size;  /* number of tensors in the list that the operator returns */
 
 static bool fails(void) {
   if (until_failure < 0 || until_failure-- > 0) return false;

@@ -50,13 +50,13 @@ static inline void random_step(fake_graph *g, clv_dtype dtype, int made, uint64_
       binary(g, "Add", x, y, made);
       break;
     case 2:
-      random_constant(g, w, dtype, 1, (int64_t[]){COLUMNS}, seed); /* small: a constant inside the program */
+      random_constant(g, w, dtype, 1, (int64_t[]){COLUMNS}, seed); /* so small that it is a constant inside the program */
       snprintf(in, sizeof in, "v%d %s", x, w);
       fake_node(g, "Mul", in, out, NULL, 0);
       break;
     case 3:
     case 4:
-      random_constant(g, w, dtype, 2, (int64_t[]){COLUMNS, COLUMNS}, seed); /* large: a weight */
+      random_constant(g, w, dtype, 2, (int64_t[]){COLUMNS, COLUMNS}, seed); /* so large that it is a weight */
       snprintf(in, sizeof in, "v%d %s", x, w);
       fake_node(g, "MatMul", in, out, NULL, 0);
       break;

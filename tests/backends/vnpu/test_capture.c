@@ -353,7 +353,7 @@ static void a_value_that_leaves_twice(void **state) {
       assert_ok(b->stream_synchronize(device, s.stream, &error), error);
       assert_true(got[0] == 0 && got[1] == 2 && got[2] == 0 && got[3] == 4);
     }
-    if (bound == 0) b->buffer_free(device, buffers[0]); /* no longer used after rebinding */
+    if (bound == 0) b->buffer_free(device, buffers[0]); /* the capture no longer uses it after rebinding */
   }
   b->capture->destroy(device, captured);
   for (int i = 1; i < 4; ++i) b->buffer_free(device, buffers[i]);

@@ -63,7 +63,7 @@ static bool faults(const volatile uint8_t *at) {
   fflush(NULL);
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGSEGV, SIG_DFL); /* no report of a sanitizer */
+    signal(SIGSEGV, SIG_DFL); /* prevents a report of a sanitizer */
     signal(SIGBUS, SIG_DFL);
     _exit(*at == 0 ? 0 : 1);
   }
@@ -80,7 +80,7 @@ static void memory_is_out_of_reach(void **state) {
   fake_host_init(&fake, clv__allocator_default());
   clv__vnpu_space *space = open_space(&fake, "a", 0);
   clv_error error = {0};
-  enum { BYTES = 8 << 20 }; /* a bank of its own */
+  enum { BYTES = 8 << 20 }; /* so large that the block gets a separate bank */
   uint64_t address, other;
   assert_ok(clv__vnpu_space_allocate(space, BYTES, &address, &error), error);
   uint8_t *memory = clv__vnpu_space_translate(space, address, BYTES);

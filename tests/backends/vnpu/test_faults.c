@@ -24,10 +24,10 @@ static void a_launch_fails_when_asked(void **state) {
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->capture->end(r.device, stream, &captured, &error), error);
-  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error); /* 1 */
-  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error);            /* 2: a capture counts as one launch */
+  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error); /* launch 1 */
+  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error); /* launch 2: a capture counts as one launch */
   assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
-  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error); /* 3 */
+  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error); /* launch 3 */
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->event_record(r.device, event, stream, &error), error);
   assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
@@ -48,7 +48,7 @@ static void a_launch_fails_when_asked(void **state) {
 
 typedef struct waiter {
   fake_rig *fake_rig;
-  clv_event *event; /* NULL: wait for the stream instead */
+  clv_event *event; /* the event to wait for; NULL: wait for the stream instead */
   atomic_bool began;
   clv_status status;
 } waiter;
@@ -139,7 +139,7 @@ static void closing_ends_what_is_enqueued(void **state) {
   assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
   r.b->close(r.device);
   assert_int_equal(calls, 1);
-  bool is_copied = y[0] != y[0]; /* NaN: computed from poison */
+  bool is_copied = y[0] != y[0]; /* NaN, which the program computed from poison */
   for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(is_copied ? y[i] != y[i] : y[i] == 0);
   fake_rig_close(&r);
 }

@@ -350,7 +350,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
   for (int n = 0; n < 3; ++n) {
     at += 24;
     for (uint32_t i = 0; i <= stream_inputs[n]; ++i, at += 16) {
-      for (int field = 0; field < 3; ++field) { /* kind, index, offset */
+      for (int field = 0; field < 3; ++field) { /* the fields are kind, index and offset */
         bad = good;
         bad.data[at + (size_t)field * 4] ^= 64;
         expect_damaged(b, device, &bad, "an operand's location differs from the one that its graph implies");
@@ -370,7 +370,8 @@ static void layouts_are_checked_on_load(void **state) {
   clv_device *device = fake_device(&fake, "default");
   static blob good, bad;
   const size_t matmul = save_small(&fake, device, &good), add = matmul + 24 + 48, relu = add + 24 + 48;
-  const size_t product = matmul + 24 + 32 + 8, sum = add + 24 + 32 + 8, relu_reads = relu + 24 + 8; /* offsets in the file */
+  /* Positions in the file: where the scratch offsets of the outputs of MatMul and Add, and of the input of Relu, are stored. */
+  const size_t product = matmul + 24 + 32 + 8, sum = add + 24 + 32 + 8, relu_reads = relu + 24 + 8;
   assert_memory_equal(good.data + sum - 8, good.data + relu_reads - 8, 16); /* the Relu reads the output of the Add */
   assert_memory_not_equal(good.data + sum, good.data + product, 8);
   bad = good;
