@@ -30,7 +30,7 @@ typedef struct clv__cpu_packing {
   const clv__dnn_layout *from; /* the raw bytes as a tensor with the dims that the primitive expects */
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
-  int64_t expand_groups; /* above 1: weights of a grouped convolution, expanded with zeros for the other groups */
+  int64_t expand_groups; /* above 1: number of groups of a convolution whose weights are expanded with zeros to one group */
   uint64_t arrangement; /* distinguishes packs of one constant that differ in more than `scale`, for example by a transposition */
   bool turns;           /* the weights are u8; shift them by 128 and pack them as i8 */
   bool is_streamed;     /* the step reads the whole pack in each run, and that read dominates its time */

@@ -14,7 +14,7 @@ typedef struct clv__cpu_matrix {
 
 /* Writes the part of the panels that holds `rows` rows from `row` on and `columns` columns from `column` on. `row` and `column`
  * must be multiples of CLV__CPU_PANEL_COLUMNS. Pads with zeros after the last row and column of the matrix. */
-enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* rows are padded to a multiple of this */ };
+enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* the number of rows is padded to a multiple of this */ };
 void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           float *panels);
 /* Like clv__cpu_panels_pack(), for two-byte elements and without factors. */
@@ -26,8 +26,8 @@ typedef void clv__cpu_panel_fn(const clv__cpu_matrix *matrix, int64_t row, int64
                                void *panel);
 typedef struct clv__cpu_panel_copy {
   size_t element_bytes;
-  int64_t piece_rows;                /* upper limit that keeps a piece in the first-level cache */
-  clv__cpu_panel_fn *rows, *columns; /* for contiguous rows and for contiguous columns */
+  int64_t piece_rows;                /* maximum number of rows of a piece, so that it fits in the first-level cache */
+  clv__cpu_panel_fn *rows, *columns; /* functions for matrices with contiguous rows and with contiguous columns */
 } clv__cpu_panel_copy;
 /* The loop of clv__cpu_panels_pack() and clv__cpu_panels_pack_narrow(). Splits the work into pieces for all available threads. */
 void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,

@@ -9,7 +9,7 @@ typedef struct clv__cpu_sums_piece {
   void *place;                   /* at first the sums; the result overwrites them */
   const int32_t *shifts, *zeros; /* NULL: none */
   uint32_t zero, window;         /* from each sum, zero * shifts[channel] and window * zeros[channel] are subtracted */
-  const uint32_t *windows;       /* one per channel, overrides `window`; NULL: none */
+  const uint32_t *windows;       /* if not NULL, one number per channel that is used instead of `window` */
   const float *scale;            /* NULL: the sums are the result */
   bool scale_is_line;            /* there is one scale per channel, not one for all */
   uint32_t post_count;

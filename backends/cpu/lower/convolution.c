@@ -263,6 +263,6 @@ clv_status clv__cpu_lower_convolution(clv__cpu_variant *variant, clv__cpu_varian
     return clv__cpu_refused(status, taken);
   }
   status = emit(variant, node, &spec, &chosen, error);
-  release(&chosen); /* the primitives that no step took over */
+  release(&chosen); /* releases the primitives that no step took over */
   return status;
 }

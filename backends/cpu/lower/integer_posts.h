@@ -38,7 +38,7 @@ typedef struct clv__cpu_product {
   uint32_t weights;                     /* a constant of the program */
   uint32_t weights_scale, weights_zero; /* constants; weights_zero may be CLV__CPU_NONE */
   int64_t weights_axis;                 /* if there are several scales: the axis that they belong to */
-  const float *factors, *bias;          /* one per channel, of the real result; NULL: none */
+  const float *factors, *bias;          /* factor and addend per channel for the real result; NULL: none */
   const int32_t *sums;                  /* a bias of integers, one per channel, in units of the sums; NULL: none */
 } clv__cpu_product;
 
@@ -68,7 +68,7 @@ clv_status clv__cpu_integers_copy(clv__cpu_variant *variant, const clv__cpu_vari
 bool clv__cpu_integers_unary(clv__cpu_integers *integers, const clv__cpu_post *unary);
 bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* rounds and clips to the grid; more posts may follow */
 bool clv__cpu_integers_add(clv__cpu_variant_node *node, uint32_t value, const clv__cpu_grid *grid);
-bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* grid NULL: the result is f32 */
+bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* if `grid` is NULL, the result is f32 */
 /* Whether the function commutes with scaling, so that its argument may be in any unit. */
 bool clv__cpu_unary_scales(const clv__cpu_post *unary);
 

@@ -13,7 +13,7 @@ static clv_dtype dtype_of(const clv__cpu_variant *variant, uint32_t value) {
 
 /* Operand layouts shared by the two kinds of products. */
 typedef struct shapes {
-  const clv__dnn_layout *source, *destination, *kept; /* `kept`: the result as its readers see it */
+  const clv__dnn_layout *source, *destination, *kept; /* kept: the layout of the result that its readers use */
   const clv__dnn_layout *residual, *weights, *bias;
   clv__dnn_convolution spec; /* set only for convolutions */
 } shapes;

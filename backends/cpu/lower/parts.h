@@ -8,7 +8,7 @@
 #define CLV__CPU_MOST_PARTS 4
 
 typedef struct clv__cpu_parts {
-  uint32_t count;   /* 0: the convolution is not divided */
+  uint32_t count;   /* number of parts; 0: the convolution is not divided */
   int64_t channels; /* number of input channels of each part */
   clv__dnn_primitive *primitives[CLV__CPU_MOST_PARTS];
 } clv__cpu_parts;

@@ -69,6 +69,6 @@ clv_status clv__cpu_lower_split(clv__cpu_variant *variant, clv__cpu_variant_node
     return clv__cpu_refused(status, taken);
   }
   if (*taken) status = emit(variant, node, pieces, error);
-  release(node, pieces); /* the primitives that no step took over */
+  release(node, pieces); /* releases the primitives that no step took over */
   return status;
 }

@@ -21,7 +21,8 @@ typedef struct clv__dnn_memory clv__dnn_memory; /* a layout and an address */
 
 typedef struct clv__dnn_primitive {
   void *handle;
-  const clv__dnn_layout *source, *weights, *destination; /* the layouts the primitive expects; NULL if it has no such argument */
+  /* The layouts that the primitive expects; NULL for an argument that it does not have. */
+  const clv__dnn_layout *source, *weights, *destination;
   size_t scratch_bytes;
   const char *implementation; /* oneDNN's name for the implementation */
   bool *has_run;              /* whether it was executed; atomic */
@@ -39,7 +40,7 @@ enum {
   CLV__DNN_SCRATCH = 80,
   CLV__DNN_MANY_SOURCES = 1024 /* the id of source number i is this plus i */
 };
-int clv__dnn_post_argument(uint32_t post); /* the second operand of binary post-op `post` */
+int clv__dnn_post_argument(uint32_t post); /* id of the argument that is the second operand of the binary post number `post` */
 
 typedef struct clv__dnn_argument {
   int id;
@@ -87,7 +88,7 @@ typedef struct clv__dnn_convolution {
   clv_tensor source, weights, destination; /* types; the weights have a leading group axis if there are groups */
   int64_t bias_count;                      /* number of elements of the bias; 0: no bias */
   clv__dnn_window window;
-  bool transposed; /* a deconvolution; weights in oneDNN's order, [group] output input spatial */
+  bool transposed; /* a deconvolution; its weights are in oneDNN's order: [group], output, input, spatial axes */
   bool winograd;
   const clv__dnn_layout *source_layout; /* NULL: oneDNN chooses the layout */
   const clv__dnn_layout *destination_layout;
@@ -140,14 +141,16 @@ const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_la
 /* A copy on the heap; free it with clv__release(). */
 clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv__dnn_layout *layout);
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
-bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */
-bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* described by strides alone, without blocks */
+/* Whether the memory has the same bytes in the same order as in the row-major layout. */
+bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout);
+bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* whether strides alone describe the layout, without blocks */
 clv_dtype clv__dnn_layout_dtype(const clv__dnn_layout *layout);
 /* Fills `dims` and returns the rank. */
 int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]);
 /* The strides of a plain layout, in elements. */
 void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]);
-bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout); /* cannot be reordered back (Winograd weights) */
+/* Whether oneDNN cannot convert the layout to another one (Winograd weights). */
+bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout);
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
 /* The number of contiguous elements in its memory, including padding; 0 if there are gaps. */
 int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout);
@@ -155,7 +158,7 @@ int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout);
 typedef struct clv__dnn_winograd {
   enum { CLV__DNN_WINOGRAD_POINTS_OUTPUTS, CLV__DNN_WINOGRAD_POINTS_GROUPS, CLV__DNN_WINOGRAD_GROUPS_POINTS } order;
   int points;                    /* number of points per axis of a tile: 4 or 6 */
-  int64_t outputs, inputs;       /* channels, padded to whole blocks and groups */
+  int64_t outputs, inputs;       /* numbers of channels, padded to whole blocks and groups */
   int lanes;                     /* input and output channels per block */
   int output_group, input_group; /* numbers of blocks per group of output and of input blocks */
 } clv__dnn_winograd;

@@ -39,7 +39,7 @@ typedef struct clv__cpu_program {
   uint32_t *inputs, *outputs;
   bool has_body;
   bool deterministic;  /* use no algorithm that changes rounding */
-  bool tune;           /* measure alternative implementations of a step and choose the fastest (tune.h) */
+  bool tune;           /* measure the alternative implementations of each step and choose the fastest (tune.h) */
   clv_dtype precision; /* CLV_BF16: f32 products may be computed in bf16; else CLV_DTYPE_NONE */
   void *model;         /* the partition as ONNX, for shapes and bodies resolved at run time; NULL if the host gave none */
   size_t model_bytes;

@@ -9,8 +9,8 @@
 typedef enum clv__cpu_kind {
   CLV__CPU_KERNEL,
   CLV__CPU_VIEW,        /* output 0 has input 0's bytes */
-  CLV__CPU_CONVOLUTION, /* scale, bias and posts apply */
-  CLV__CPU_MATRIX,      /* Gemm and MatMul; scale, bias and posts apply */
+  CLV__CPU_CONVOLUTION, /* `scale`, `bias` and `posts` are applied to its result */
+  CLV__CPU_MATRIX,      /* Gemm or MatMul; `scale`, `bias` and `posts` are applied to its result */
   CLV__CPU_AFFINE,      /* x * scale[c] + bias[c], where c is the index on axis 1; at most one post: relu */
   CLV__CPU_POOL,
   CLV__CPU_UNARY,  /* posts[0] is the function, with its alpha and beta */
@@ -21,7 +21,7 @@ typedef enum clv__cpu_kind {
   CLV__CPU_TRANSPOSE,
   CLV__CPU_SHUFFLE, /* shuffles channels; node->groups is the number of groups */
   CLV__CPU_LAYER_NORM,
-  CLV__CPU_INSTANCE_NORM, /* of one image; at most one post: relu */
+  CLV__CPU_INSTANCE_NORM, /* normalises one image; at most one post: relu */
   CLV__CPU_DECONVOLUTION,
   CLV__CPU_RESIZE,              /* node->groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* lower/integer_posts.h */
@@ -131,7 +131,7 @@ typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
   const clv__cpu_node *node; /* for messages and for the kernel's call */
   const char *what;          /* what the step does, for logs and times: "Conv", "reorder", … */
-  const clv__kernel *kernel; /* KERNEL: overrides the node's kernel; NULL: the node's */
+  const clv__kernel *kernel; /* for KERNEL: runs instead of the node's kernel; NULL: the node's kernel runs */
   clv__dnn_primitive *primitive;
   const clv__cpu_row *row;
   const clv__cpu_small *small;
@@ -140,7 +140,7 @@ typedef struct clv__cpu_step {
   uint32_t input_count, operand_count, operand_room; /* operands are inputs, then outputs; operand_room: capacity */
   clv__cpu_operand *operands;
   size_t scratch_bytes, scratch_offset_bytes; /* size of the step's scratch, and its offset in the instance's memory */
-  bool serial;                                /* too small to be worth waking other threads */
+  bool serial;                                /* the step is too small to be worth waking other threads */
   bool may_overlap;                           /* its first output may reuse the memory of its first input */
 } clv__cpu_step;
 

@@ -10,7 +10,7 @@
 typedef struct execution {
   clv_instance *instance;
   uint64_t prepared, placed; /* clv_instance.prepared when the list was created; clv__cpu_run.placed when it got its memory */
-  clv__cpu_list *list;       /* NULL: runs node by node, with the following bindings */
+  clv__cpu_list *list;       /* NULL: the execution runs node by node, with the following bindings */
   uint32_t input_count, output_count;
   clv_binding *bindings; /* the recorded bindings: inputs, then outputs */
 } execution;

@@ -19,7 +19,7 @@ typedef struct clv__cpu_run {
   const clv__cpu_variant *variant;
   clv__cpu_list *list;
   void *memory;     /* holds scratch and the values between steps; NULL: not assigned yet */
-  void *own_memory; /* owned memory, if the host provides none */
+  void *own_memory; /* memory that the instance owns, if the host provides none; otherwise NULL */
   uint64_t placed;  /* counts assignments of memory; a captured list moves to the new memory when it sees another count */
   uint64_t executions;
   uint64_t *step_ns; /* times per step, to which its lists add; NULL: it was never timed */

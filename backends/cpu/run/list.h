@@ -16,7 +16,7 @@ struct clv__cpu_call {
     clv__row_fn row; /* cannot fail; receives `arguments` as a clv__row */
     clv_status (*run)(const clv__cpu_call *call, const clv__stop *stop, clv_error *error);
   } function;
-  uint32_t size_bytes; /* distance to the next call */
+  uint32_t size_bytes; /* number of bytes from this call to the next */
   uint32_t is_row : 1, step : 25;
   uint64_t arguments[]; /* arguments of the function: calls.c */
 };
@@ -39,7 +39,7 @@ typedef struct clv__cpu_patch {
 typedef struct clv__cpu_bound {
   const clv_tensor *type;
   size_t size_bytes, element_bytes;
-  void *address;   /* the address that the patches have stored */
+  void *address;   /* the address of the input or output that the patches have stored */
   void *staging;   /* used in place of a caller's address that is not aligned to the element size; allocated on first use */
   void *unaligned; /* the caller's address if it is not aligned; otherwise NULL */
   uint32_t first_patch, end_patch;
@@ -60,7 +60,7 @@ struct clv__cpu_list {
   const void *memory; /* current address of CLV__CPU_BASE_MEMORY */
   clv__cpu_bound *bound;
   uint32_t bound_count;
-  uint64_t *step_ns; /* time spent per step, if timed; not owned */
+  uint64_t *step_ns; /* time spent per step; not owned; NULL: the steps are not timed */
 };
 
 /* ---- The block, its patches and its bindings (list.c) ---- */

@@ -25,9 +25,9 @@ clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instan
 
 typedef struct survey {
   const clv__cpu_variant *variant;
-  uint32_t *home;  /* by node: the variant node that computes it, or NONE */
-  uint32_t *main;  /* by variant node: its main step, which computes the result, or NONE */
-  uint32_t *owner; /* by step: the variant node whose main step it is, or NONE */
+  uint32_t *home;  /* indexed by node: the variant node that computes it, or NONE */
+  uint32_t *main;  /* indexed by variant node: its main step, which computes the result, or NONE */
+  uint32_t *owner; /* indexed by step: the variant node whose main step it is, or NONE */
   uint32_t *nodes; /* room for the indices of the nodes of one step */
 } survey;
 

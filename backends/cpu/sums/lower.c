@@ -12,10 +12,10 @@
 /* The product as oneDNN sees it, and the layouts of its operands. */
 typedef struct shapes {
   bool is_matrix, has_frame;
-  const clv__dnn_layout *source, *weights, *sums; /* layouts in memory, of bytes and i32 */
+  const clv__dnn_layout *source, *weights, *sums; /* layouts of the bytes of source and weights, and of the i32 sums */
   const clv__dnn_layout *real;                    /* the f32 result in the same order; NULL: row-major */
   clv__dnn_convolution spec;
-  clv__dnn_window window; /* of the model's convolution; if has_frame is set, the window of `spec` has no padding */
+  clv__dnn_window window; /* the window of the model's convolution; if has_frame is set, that of `spec` has no padding */
   int64_t groups, depth;  /* depth: number of products per sum */
 } shapes;
 

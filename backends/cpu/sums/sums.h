@@ -37,7 +37,7 @@ typedef struct clv__cpu_sums_pass {
   struct {
     clv__cpu_post what;
     uint32_t operand;
-    bool is_line, is_whole; /* for ADD: one addend per channel, or one per element; otherwise one for all */
+    bool is_line, is_whole; /* for ADD: there is one addend per channel, or one per element; if neither is set, one for all */
   } posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_sums_pass;
 void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop);

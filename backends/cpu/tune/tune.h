@@ -84,13 +84,13 @@ clv_status clv__cpu_tune_groups(clv__cpu_variant *variant, const clv__cpu_varian
 
 typedef enum clv__cpu_product_way {
   CLV__CPU_PRODUCT_ROW,    /* the row step of this backend (kernels/row.h) */
-  CLV__CPU_PRODUCT_PACKED, /* oneDNN's, with the constant matrix in the layout it prefers */
-  CLV__CPU_PRODUCT_PLAIN   /* oneDNN's, with the matrix as the model stores it */
+  CLV__CPU_PRODUCT_PACKED, /* oneDNN's product, with the constant matrix in the layout that oneDNN prefers */
+  CLV__CPU_PRODUCT_PLAIN   /* oneDNN's product, with the matrix as the model stores it */
 } clv__cpu_product_way;
 
 typedef struct clv__cpu_factors {
   const clv__dnn_layout *a, *b, *destination;
-  const clv__cpu_row *row; /* NULL: not a product of one row */
+  const clv__cpu_row *row; /* the row step; NULL if the product has more than one row */
   const clv__dnn_layout *panels;
 } clv__cpu_factors;
 clv_status clv__cpu_tune_product(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__cpu_factors *factors,
