@@ -274,7 +274,7 @@ static void *engine_thread(void *argument) {
     clv_stream *stream = pick(engine, last);
     if (stream != NULL) {
       step(engine, stream);
-      last = stream; /* only compared, never dereferenced: the stream may already be destroyed */
+      last = stream; /* `last` is only compared, never dereferenced, because the stream may already be destroyed */
     } else if (queue->closing && is_empty(queue)) {
       break;
     } else {

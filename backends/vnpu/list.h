@@ -15,7 +15,7 @@ typedef struct clv__vnpu_operand_at {
   clv_tensor type; /* without data */
   uint64_t address;
   uint64_t size_bytes;
-  bool waits; /* an output without memory yet: the host allocates it once its size is known */
+  bool waits; /* an output that has no memory yet: the host allocates it once its size is known */
 } clv__vnpu_operand_at;
 
 typedef struct clv__vnpu_list {

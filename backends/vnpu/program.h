@@ -49,7 +49,7 @@ struct clv_executable {
   clv__vnpu_live live;
   const clv_device *device;
   clv__arena arena; /* holds the arrays below */
-  void *onnx;       /* the graph; owned; from the host's allocator */
+  void *onnx;       /* the graph as an ONNX model; owned by the program; from the host's allocator */
   size_t onnx_bytes;
   clv_graph_view *view;
 

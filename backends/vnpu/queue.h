@@ -37,7 +37,7 @@ typedef struct clv__vnpu_engine {
   pthread_t thread;
   bool started;
   bool asleep;      /* the thread sleeps, and nobody has signalled it */
-  bool away;        /* runs a launch or a notification, which may take long; false during a small copy */
+  bool away;        /* the thread runs a launch or a notification, which may take long; false during a small copy */
   uint64_t free_ns; /* when its last command ended, according to the model */
 } clv__vnpu_engine;
 
@@ -47,14 +47,14 @@ typedef struct clv__vnpu_queue {
   const clv__vnpu_speed *speed;
   uint32_t thread_count;     /* threads for the kernels' loops; 0: one per core */
   uint64_t hang_at;          /* number, counted from 1, of the launch that never ends; 0: none */
-  uint64_t fail_at;          /* number of the launch that fails; 0: none */
-  uint64_t launches;         /* started so far; used only by the compute engine */
+  uint64_t fail_at;          /* number, counted from 1, of the launch that fails; 0: none */
+  uint64_t launches;         /* number of launches started so far; used only by the compute engine */
   uint64_t small_copy_bytes; /* copies of fewer bytes count as small */
   /* Guarded by the lock, as are the contents of streams and events: */
   pthread_mutex_t lock;
   pthread_cond_t changed; /* signalled when a wait may be over */
   clv__vnpu_engine engines[CLV__VNPU_ENGINES];
-  bool roused[CLV__VNPU_ENGINES]; /* engines to signal when the lock is released */
+  bool roused[CLV__VNPU_ENGINES]; /* by engine: whether to signal it when the lock is released */
   bool stirred;                   /* whether to wake the waiters on `changed` when the lock is released */
   bool closing;
   bool abandoned;                   /* the queue was closed while a launch hung: no further command runs */

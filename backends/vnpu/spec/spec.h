@@ -59,7 +59,7 @@ typedef struct clv__vnpu_speed {
   double copy_latency_us;
   double copy_bytes_per_second;
   double time_scale;
-  double frequency; /* divides the computing time (not the copying time) */
+  double frequency; /* the times of computing, but not those of copies, are divided by this */
   uint32_t operator_count;
   const clv__vnpu_operator_speed *operators; /* operators whose times do not depend on arithmetic and memory traffic */
 } clv__vnpu_speed;
@@ -82,7 +82,7 @@ typedef struct clv__vnpu_spec {
   const clv__vnpu_operator *operators;
   clv__map index; /* maps an operator's name to its index in `operators` */
   clv__vnpu_speed speed;
-  bool is_guarded;           /* the device's memory is shut while no engine works, and poisoned before each run */
+  bool is_guarded;           /* the device's memory is inaccessible while no engine works, and poisoned before each run */
   uint64_t hang_at, fail_at; /* injected faults: number, counted from 1, of the launch that never ends or fails; 0: none */
   const char *canonical;     /* canonical text of the description and the options; the fingerprint is computed from it */
 } clv__vnpu_spec;
