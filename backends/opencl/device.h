@@ -46,7 +46,7 @@ struct clv_device {
   cl_device_type type;
   clv__opencl_traits traits;
   clv__opencl_commands commands;
-  bool shares_host; /* uses host memory: bindings may be host addresses */
+  bool shares_host; /* the device uses host memory: bindings may be host addresses */
   bool is_unified;  /* host and device use the same DRAM (CL_DEVICE_HOST_UNIFIED_MEMORY) */
   bool stages;      /* large copies go through pinned host memory */
   bool fuse, half, binaries;
@@ -60,8 +60,8 @@ struct clv_device {
   clv__opencl_staging *stagings; /* list of the stagings of all streams; NULL if empty */
   clv__objects objects;
   clv__opencl_program *programs;
-  clv__opencl_notice *notices;  /* list of unused notices, kept for reuse */
-  uint64_t next_id;             /* for buffer ids, which unlike addresses are never reused */
+  clv__opencl_notice *notices;  /* list of unused notices (pending notifications), kept for reuse */
+  uint64_t next_id;             /* the next buffer id; unlike addresses, ids are never reused */
   clv__opencl_capture capture;  /* value of the option `capture` */
   clv__opencl_capture measured; /* the kind of capture that was measured to be faster; AUTO until it is measured */
   bool can_capture;
@@ -111,7 +111,7 @@ void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 /* Chooses the device (choose.c): number `ordinal` of all devices, or of the GPUs if device->name is "gpu" or "gpu:N". Sets
  * platform, id and type. */
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error);
-int clv__opencl_rank(cl_device_type type); /* order in the list: 0 GPUs, 1 others, 2 CPUs */
+int clv__opencl_rank(cl_device_type type); /* position in the list of devices: 0 GPUs, 1 others, 2 CPUs */
 /* Lists all devices except CPUs, which the cpu device already covers. An OpenCL CPU device must be requested by name. */
 clv_status clv__opencl_list(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
                             clv_found_fn found, void *cookie, clv_error *error);

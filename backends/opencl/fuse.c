@@ -3,7 +3,7 @@
 #include "variant.h"
 
 typedef struct uses {
-  uint32_t *readers;  /* by value: number of operands that read it plus graph outputs */
+  uint32_t *readers;  /* by value: number of operands and graph outputs that read it */
   uint32_t *reader;   /* by value: a node that reads it */
   uint32_t *producer; /* by value: the node that computes its bytes; NONE: an input, a weight or a constant */
 } uses;

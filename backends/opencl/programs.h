@@ -13,7 +13,7 @@ struct clv__opencl_program {
   char *defines;      /* #define lines, which precede the header clv_kernel.h */
   char *functions;    /* text between the header and the source */
   cl_program program; /* NULL: not built yet */
-  void *binary;       /* from a file, until the program is built */
+  void *binary;       /* the binary from a file; NULL if there is none or once the program is built */
   size_t binary_bytes;
 };
 

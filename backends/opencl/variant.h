@@ -67,14 +67,14 @@ typedef struct clv__opencl_step {
 
 typedef struct clv__opencl_post {
   clv__opencl_function function;
-  clv__opencl_node shape; /* the node; messages use its name and operator */
+  clv__opencl_node shape; /* the fused node; messages use its name and operator */
   uint32_t operand;       /* index of the value that is the function's other operand; NONE if it has only one */
   bool is_first;          /* `operand` is the function's x, and the computed value its y */
   int64_t inner, period;  /* element `at` of the output uses element at / inner % period of the operand */
 } clv__opencl_post;
 
 typedef struct clv__opencl_variant_node {
-  bool is_dead;                   /* folded, or fused into the node before it */
+  bool is_dead;                   /* the node needs no launch: it was folded, or fused into the node before it */
   const clv__opencl_operator *op; /* NULL: a view */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
@@ -127,7 +127,7 @@ typedef struct clv__opencl_variant {
 
 typedef struct clv__opencl_value {
   const char *name;
-  clv_tensor declared;            /* the type in the graph; `data` is set for a small constant */
+  clv_tensor declared;            /* the type that the graph declares; `data` is set for a small constant */
   uint32_t weight, input, output; /* index among the executable's weights, inputs and outputs, or NONE; for a value that is
                                      several outputs, the first */
 } clv__opencl_value;

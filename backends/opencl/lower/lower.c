@@ -10,7 +10,7 @@ enum { MAX_OPERANDS = 40 };
 
 struct clv__opencl_lowering {
   clv__opencl_variant *variant;
-  uint32_t index; /* of the node that is being lowered */
+  uint32_t index; /* index of the node that is being lowered */
   const clv__opencl_node *node;
   bool wide, open;
   const char *family, *kernel;

@@ -11,7 +11,7 @@
 /* The device properties on which a choice of kernels may depend. */
 typedef struct clv__opencl_traits {
   bool is_cpu;     /* one thread runs a group's work items in turn, so local memory and small tiles do not help */
-  bool has_half;   /* arithmetic in half; loads and stores of half are always available */
+  bool has_half;   /* the device can compute in half; loading and storing half is always possible */
   bool has_double; /* supports f64 */
   uint32_t compute_units;
   uint32_t max_group;   /* maximum work items per group */
@@ -39,7 +39,7 @@ typedef struct clv__opencl_lowering clv__opencl_lowering;
 typedef struct clv__opencl_operator {
   const char *domain; /* "" is the ONNX domain */
   const char *op;
-  uint32_t dtypes;  /* CLV__DTYPE_BIT of the dtypes of input 0 (of output 0 for operators without inputs) */
+  uint32_t dtypes;  /* a bit for each supported dtype of input 0 (of output 0 for operators without inputs) */
   bool takes_posts; /* elementwise nodes can be fused into it; see clv__opencl_pass_posts() */
   /* Optional. Rejects nodes that `dtypes` alone cannot reject, with the reason. Dims and ranks may be unknown, and data absent.
    * If it accepts a node, lower() must support the node with any shapes. */

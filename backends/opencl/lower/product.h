@@ -9,7 +9,7 @@ typedef struct clv__opencl_product {
   int64_t batches, rows, columns, depth;
   bool is_convolution;
   bool both_along_depth;  /* both operands are contiguous along the depth */
-  int64_t row;            /* convolution: columns in one row of its output */
+  int64_t row;            /* for a convolution: number of columns in one row of its output */
   bool weights_scattered; /* the weights are not contiguous along the depth */
 } clv__opencl_product;
 

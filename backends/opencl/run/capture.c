@@ -7,7 +7,7 @@ typedef struct entry {
   /* The memory that the command buffer refers to. It is retained, because an instance that is bound again releases its memory. */
   cl_mem *held;
   uint32_t held_count;
-  cl_kernel *kernels; /* by step; NULL without a command buffer */
+  cl_kernel *kernels; /* one kernel object per step; NULL without a command buffer */
   size_t kernel_count;
 } entry;
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 typedef struct place {
-  char name[128], op[32]; /* of the node, which may be destroyed before the report */
+  char name[128], op[32]; /* copied from the node, which may be destroyed before the error is reported */
   clv__opencl_explain_fn explain;
 } place;
 

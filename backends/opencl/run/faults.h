@@ -11,7 +11,7 @@
 #include "backends/opencl/variant.h"
 
 typedef struct clv__opencl_faults clv__opencl_faults; /* reference-counted, because the instance may be destroyed first */
-typedef struct clv__opencl_watch clv__opencl_watch;   /* of a stream and its recorded events; reference-counted */
+typedef struct clv__opencl_watch clv__opencl_watch;   /* shared by a stream and its recorded events; reference-counted */
 
 /* Creates the faults of an instance whose variant has fault places. `memory` has room for one fault per place. */
 clv_status clv__opencl_faults_create(const clv__opencl_variant *variant, cl_mem memory, clv__opencl_faults **faults,

@@ -15,7 +15,7 @@ typedef struct clv__opencl_bound {
   cl_mem memory;         /* the memory that kernels use */
   bool is_owned;         /* `memory` was created for this binding, and must be released with it */
   cl_mem source;         /* if kernels use a copy, because no sub-buffer can start at the offset: the buffer's cl_mem */
-  uint32_t first, count; /* arguments that refer to it: a range of clv_instance.users */
+  uint32_t first, count; /* the kernel arguments that refer to this binding: a range of clv_instance.users */
 } clv__opencl_bound;
 
 typedef struct clv__opencl_user {
@@ -30,7 +30,7 @@ struct clv_instance {
   clv__arena arena;
   cl_kernel *kernels;    /* one kernel object per step; NULL for copies */
   cl_mem *scratch;       /* one per scratch region of the variant */
-  cl_mem scratch_memory; /* the instance's own; NULL if the host provided scratch */
+  cl_mem scratch_memory; /* scratch memory that the instance owns; NULL if the host provided scratch */
   bool has_scratch;
   cl_mem *kept;
   clv_weight **weights;
