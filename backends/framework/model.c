@@ -27,7 +27,7 @@ struct clv_instance {
   clv_device *device;
   clv_executable *executable;
   void *request;
-  launch *unused; /* guarded by the queue's lock if streams have threads */
+  launch *unused; /* list of launches that are not in use; guarded by the queue's lock if streams have threads */
 };
 
 /* ---- Executables ---- */

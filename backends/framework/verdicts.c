@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 enum {
-  MOST_ENTRIES = 8192, /* limit of the table; each entry has a few hundred bytes at most */
+  MOST_ENTRIES = 8192, /* maximum number of entries of the table; each has a few hundred bytes at most */
   ENOUGH_NEW = 64      /* new entries that make it worth storing the table immediately */
 };
 
