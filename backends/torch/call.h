@@ -32,7 +32,7 @@ typedef struct clv__torch_argument {
   clv__torch_kind kind;
   bool is_list, is_optional, items_are_optional;
   bool is_none;
-  uint32_t count; /* number of items; 1 if it is not a list */
+  uint32_t count; /* number of items; 1 if the argument is not a list */
   clv__torch_item *items;
 } clv__torch_argument;
 
