@@ -91,8 +91,8 @@ static bool any_packed(const clv_host *host, const clv_graph_view *graph, const 
   return false;
 }
 
-/* Loop and Scan stack slices into outputs, and Scan slices its inputs. Values carried between iterations, and values of If, may
- * have any dtype. */
+/* Whether the values that a Loop or Scan slices or stacks have dtypes that can be sliced: both stack slices into outputs, and
+ * Scan slices its inputs. Values carried between iterations, and values of If, may have any dtype. */
 static bool slices_run(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, char reason[160]) {
   const clv__attributes attributes = {info->attributes, info->attribute_count};
   const clv_attribute *body = clv__attribute_find(attributes, "body");

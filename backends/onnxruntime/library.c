@@ -6,7 +6,7 @@
 #include "base/environment.h"
 #include "device.h"
 
-/* Finds the parenthesis that closes the one at `at`. */
+/* Finds the closing parenthesis that belongs to the opening one at `at`. */
 static const char *closing(const char *at) {
   int depth = 0;
   for (; *at != '\0'; ++at) {

@@ -32,7 +32,8 @@ static bool may_part(const clv__cpu_variant *variant, const clv__dnn_convolution
          constant_bytes(variant->program) / CONSTANTS_PER_SCRATCH < whole->scratch_bytes;
 }
 
-/* Whether the part uses the layouts of the whole, with its channels contiguous. */
+/* Whether the primitive of a part uses the same layouts as that of the whole convolution, in which the channels of the part are
+ * contiguous. */
 static bool fits(const clv__dnn_convolution *spec, const clv__dnn_primitive *whole, const clv__dnn_primitive *part,
                  clv__arena *arena) {
   clv__dnn_winograd winograd;
