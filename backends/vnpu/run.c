@@ -43,8 +43,9 @@ clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_in
   call.scratch = scratch;
   call.error = error;
   call.stop = stop;
-  CLV__TRY(clv__kernel_run(instruction->kernel, &call, instance->device->allocator));
-  CLV__TRY(clv__vnpu_check_stop(stop, error)); /* the outputs may be incomplete */
+  clv_status status = clv__kernel_run(instruction->kernel, &call, instance->device->allocator);
+  CLV__TRY(clv__vnpu_check_stop(stop, error)); /* the outputs may be incomplete, and it may have stumbled over that */
+  CLV__TRY(status);
   round_results(instance->device->spec.compute_dtype, instance->outputs, node->output_count);
   return CLV_OK;
 }

@@ -30,6 +30,7 @@ typedef struct node_case {
   clv_tensor outputs[4];
   uint32_t output_count; /* 1 by default */
   clv_error error;
+  const clv__stop *stop; /* of the calls; NULL: none */
 } node_case;
 
 static inline node_case *case_begin(const char *op, int32_t opset) {
@@ -197,7 +198,8 @@ static inline void case_run(node_case *c) {
                            .input_count = c->input_count,
                            .outputs = c->outputs,
                            .output_count = c->output_count,
-                           .error = &c->error};
+                           .error = &c->error,
+                           .stop = c->stop};
   if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: the kernel rejects the call: %s", c->op, reason);
   assert_ok(clv__kernel_run(kernel, &call, &counting.allocator), c->error);
   assert_int_equal(counting.live, 0);

@@ -105,11 +105,11 @@ static void round_of(uint64_t *seed) {
   float *result = malloc((size_t)(size + GUARD) * sizeof *result);
   assert_non_null(result);
   memset(result, 0x5a, (size_t)(size + GUARD) * sizeof *result);
-  clv__kernels()->channels_join(&j.walk, j.pieces, result);
+  clv__kernels()->channels_join(&j.walk, j.pieces, result, NULL);
   check(&j, result);
   for (size_t i = 0; i < GUARD * sizeof *result; ++i) assert_int_equal(((const uint8_t *)(result + size))[i], 0x5a);
   if (count == 1 && j.forms[0].block == j.forms[1].block) { /* also test a result that overwrites the only piece */
-    clv__kernels()->channels_join(&j.walk, j.pieces, j.pieces[0].data);
+    clv__kernels()->channels_join(&j.walk, j.pieces, j.pieces[0].data, NULL);
     for (int64_t n = 0; n < images; ++n) {
       for (int64_t c = 0; c < sum; ++c) {
         const int64_t at = place(j.forms[0], pixels, n, c, pixels - 1);

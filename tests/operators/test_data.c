@@ -71,7 +71,7 @@ static void strided_reads(void **state) {
     uint8_t *source = malloc(elements * bytes), *target = malloc((size_t)total * bytes + 1);
     for (size_t i = 0; i < elements * bytes; ++i) source[i] = (uint8_t)test_random(&seed);
     target[(size_t)total * bytes] = 0x5a;
-    clv__strided_read(source + (size_t)-low * bytes, target, &shape, bytes);
+    clv__strided_read(source + (size_t)-low * bytes, target, &shape, bytes, NULL);
     for (int64_t i = 0; i < total; ++i) {
       int64_t rest = i, offset = -low;
       for (int32_t d = shape.rank - 1; d >= 0; --d) {
@@ -93,9 +93,9 @@ static void large_copies(void **state) { /* large enough for several threads */
     size_t count = 3000001 / bytes;
     uint8_t *from = malloc(count * bytes), *to = malloc(count * bytes);
     for (size_t i = 0; i < count * bytes; ++i) from[i] = (uint8_t)test_random(&seed);
-    clv__copy_bytes(to, from, count * bytes);
+    clv__copy_bytes(to, from, count * bytes, NULL);
     assert_memory_equal(to, from, count * bytes);
-    clv__fill(to, &element, bytes, count);
+    clv__fill(to, &element, bytes, count, NULL);
     for (size_t i = 0; i < count; ++i) assert_memory_equal(to + i * bytes, &element, bytes);
     free(from);
     free(to);

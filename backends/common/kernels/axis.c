@@ -67,7 +67,7 @@ static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t 
     int64_t at[BLOCK] = {0};                                                                                                    \
     load(input->dtype, input->data, first, width, (void *)best);                                                                \
     if (shape->inner == 1) {                                                                                                    \
-      for (int64_t from = 0; from < shape->length; from += BLOCK) {                                                             \
+      for (int64_t from = 0; from < shape->length && !clv__is_stopped(call->stop); from += BLOCK) {                             \
         int64_t count = shape->length - from < BLOCK ? shape->length - from : BLOCK;                                            \
         load(input->dtype, input->data, first + from, count, (void *)row);                                                      \
         for (int64_t i = 0; i < count; ++i) {                                                                                   \
@@ -75,7 +75,7 @@ static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t 
         }                                                                                                                       \
       }                                                                                                                         \
     } else {                                                                                                                    \
-      for (int64_t i = 1; i < shape->length; ++i) {                                                                             \
+      for (int64_t i = 1; i < shape->length && !clv__is_stopped(call->stop); ++i) {                                             \
         load(input->dtype, input->data, first + i * shape->inner, width, (void *)row);                                          \
         for (int64_t g = 0; g < width; ++g) {                                                                                   \
           if (beats_##suffix(row[g], best[g], smallest, last)) best[g] = row[g], at[g] = i;                                     \
@@ -96,6 +96,7 @@ static void arg_rows(const clv__kernel_call *call, const lines *shape) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     const int64_t first = task * group, rows = shape->outer - first < group ? shape->outer - first : group;
     clv__rows_extreme_at((const float *)call->inputs[0].data + first * shape->length, rows, shape->length, smallest,
                          (int64_t *)call->outputs[0].data + first);
@@ -132,7 +133,7 @@ static clv_status run_arg(const clv__kernel_call *call) {
     const int64_t stride = contiguous ? BLOCK : 1, steps = (shape->length + stride - 1) / stride;                       \
     T total[BLOCK], row[BLOCK];                                                                                         \
     for (int64_t g = 0; g < width; ++g) total[g] = start;                                                               \
-    for (int64_t step = 0; step < steps; ++step) {                                                                      \
+    for (int64_t step = 0; step < steps && !clv__is_stopped(call->stop); ++step) {                                      \
       int64_t from = (reverse ? steps - 1 - step : step) * stride;                                                      \
       int64_t count = !contiguous ? width : shape->length - from < BLOCK ? shape->length - from : BLOCK;                \
       load(input->dtype, input->data, first + from * shape->inner, count, (void *)row);                                 \

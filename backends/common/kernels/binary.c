@@ -202,9 +202,9 @@ static clv_status run_variadic(const clv__kernel_call *call) {
   if (rows == NULL) {
     return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(out->dtype));
   }
-  clv__elementwise what = {rows, NULL, entry->cost, true};
+  clv__elementwise what = {rows, NULL, entry->cost, true, call->stop};
   if (call->input_count == 1) {
-    clv__broadcast_copy(out, &call->inputs[0]);
+    clv__broadcast_copy(out, &call->inputs[0], call->stop);
     return CLV_OK;
   }
   clv__broadcast_run(&what, out, (const clv_tensor *[]){&call->inputs[0], &call->inputs[1]}, 2);
@@ -213,7 +213,7 @@ static clv_status run_variadic(const clv__kernel_call *call) {
   }
   if (strcmp(call->op, "Mean") == 0) {
     double divisor = (double)call->input_count;
-    clv__elementwise scale = {out->dtype == CLV_F64 ? divide_f64 : divide_f32, &divisor, 2, true};
+    clv__elementwise scale = {out->dtype == CLV_F64 ? divide_f64 : divide_f32, &divisor, 2, true, call->stop};
     clv__broadcast_run(&scale, out, &out, 1);
   }
   return CLV_OK;
@@ -343,6 +343,7 @@ static clv_status run_binary(const clv__kernel_call *call) {
     return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(call->inputs[0].dtype));
   }
   for (uint32_t i = 0; i < call->input_count; ++i) inputs[i] = &call->inputs[i];
+  what.stop = call->stop;
   clv__broadcast_run(&what, &call->outputs[0], inputs, call->input_count);
   return CLV_OK;
 }
@@ -351,7 +352,7 @@ static clv_status run_pow(const clv__kernel_call *call) {
   pow_dtypes dtypes = {call->inputs[0].dtype, call->inputs[1].dtype};
   double cost;
   if (find_rows(call, &cost) != NULL) return run_binary(call);
-  clv__elementwise what = {pow_mixed, &dtypes, 40, false};
+  clv__elementwise what = {pow_mixed, &dtypes, 40, false, call->stop};
   clv__broadcast_run(&what, &call->outputs[0], (const clv_tensor *[]){&call->inputs[0], &call->inputs[1]}, 2);
   return CLV_OK;
 }

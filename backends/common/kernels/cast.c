@@ -57,7 +57,7 @@ static void cast_run(const clv_tensor *from, const clv_tensor *to, int64_t first
 static clv_status run_bit_cast(const clv__kernel_call *call) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(&call->outputs[0], &size_bytes)) return CLV_OK;
-  clv__copy_bytes(call->outputs[0].data, call->inputs[0].data, size_bytes);
+  clv__copy_bytes(call->outputs[0].data, call->inputs[0].data, size_bytes, call->stop);
   if (call->outputs[0].dtype != CLV_BOOL) return CLV_OK;
   uint8_t *truths = call->outputs[0].data; /* a bool must be 0 or 1, whatever the source bits are */
   for (size_t i = 0; i < size_bytes; ++i) truths[i] = truths[i] != 0;
@@ -76,6 +76,7 @@ static clv_status run_cast(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t first = task * TASK;
     cast_run(from, to, first, total - first < TASK ? total - first : TASK, how);
   }

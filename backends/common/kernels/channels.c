@@ -117,11 +117,12 @@ static void join_tile(const clv__channels *channels, const clv_tensor *pieces, i
   }
 }
 
-void clv__channels_join(const clv__channels *channels, const clv_tensor *pieces, float *result) {
+void clv__channels_join(const clv__channels *channels, const clv_tensor *pieces, float *result, const clv__stop *stop) {
   const int64_t tiles = (channels->pixels + channels->tile - 1) / channels->tile, count = channels->images * tiles;
   const int threads = clv__kernel_threads(count, (double)channels->images * (double)channels->result_image);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t t = 0; t < count; ++t) {
+    if (clv__is_stopped(stop)) continue;
     const int64_t first = t % tiles * channels->tile;
     join_tile(channels, pieces, t / tiles, first, least_of(channels->tile, channels->pixels - first), result);
   }

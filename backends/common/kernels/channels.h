@@ -4,6 +4,7 @@
 #define CLEAVE_BACKENDS_COMMON_KERNELS_CHANNELS_H
 
 #include "base/memory.h"
+#include "base/stop.h"
 #include "cleave/types.h"
 
 /* The layout of a tensor [images, channels, pixels]: [images, channels / block, pixels, block], the last block padded with zeros.
@@ -31,6 +32,6 @@ clv_status clv__channels_plan(clv__channels *channels, clv__arena *arena, int64_
                               const clv__channels_form *pieces, uint32_t piece_count, clv__channels_form result,
                               clv_error *error);
 /* The result may overwrite piece 0 if that is the only piece and has the layout of the result. */
-void clv__channels_join(const clv__channels *channels, const clv_tensor *pieces, float *result);
+void clv__channels_join(const clv__channels *channels, const clv_tensor *pieces, float *result, const clv__stop *stop);
 
 #endif

@@ -85,6 +85,7 @@ static clv_status run_rotary(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t t = 0; t < tokens; ++t) {
+    if (clv__is_stopped(call->stop)) continue;
     float *line = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
     float *cosines = line + 2 * r.size, *sines = cosines + r.half;
     const int64_t angles = rotary_angles_at(&r, t), batch = t / r.length, at = t % r.length;
@@ -139,6 +140,7 @@ static clv_status run_convolution(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
+    if (clv__is_stopped(call->stop)) continue;
     float *line = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
     float *sums = line + length + kept, *weights = sums + length, bias = 0;
     const int64_t channel = row % channels;
@@ -182,6 +184,7 @@ static clv_status run_scatter(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t o = 0; o < outer; ++o) {
+    if (clv__is_stopped(call->stop)) continue;
     char *to = (char *)call->outputs[0].data + (size_t)(o * room) * entry;
     const char *from = (const char *)update->data + (size_t)(o * length) * entry;
     int64_t at = places != NULL ? places[o / (outer / cache->dims[0])] % room : 0;
@@ -217,6 +220,7 @@ static clv_status run_swiglu(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    if (clv__is_stopped(call->stop)) continue;
     const int64_t first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
     if (y->dtype == CLV_F64)
       swiglu_f64(call, first, count, alpha);

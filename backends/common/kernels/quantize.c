@@ -26,12 +26,13 @@ typedef struct runs {
   clv_dtype precision; /* the dtype to which x / scale is rounded */
   bool saturate;       /* whether small floats saturate */
   bool direct;         /* f32 to or from bytes with one scale for the whole tensor: process RUN elements at a time, not BLOCK */
+  const clv__stop *stop;
 } runs;
 
 static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   const clv_tensor *x = &call->inputs[0], *scale = &call->inputs[1];
   const clv_tensor *zero = call->input_count > 2 && call->inputs[2].dtype != CLV_DTYPE_NONE ? &call->inputs[2] : NULL;
-  *r = (runs){.x = x, .scale = scale, .zero = zero, .y = &call->outputs[0], .inner = 1, .block = 1};
+  *r = (runs){.x = x, .scale = scale, .zero = zero, .y = &call->outputs[0], .inner = 1, .block = 1, .stop = call->stop};
   r->total = clv__dims_product(x, 0, x->rank);
   int64_t scales = clv__dims_product(scale, 0, scale->rank);
   if (zero != NULL && clv__dims_product(zero, 0, zero->rank) != scales) {
@@ -245,7 +246,7 @@ static void run_all(const runs *r, run_fn each) {
     float scales[BLOCK];
     double zeros[BLOCK] = {0};
     run_at(r, row, &first, &length, &scale_first);
-    for (int64_t from = 0; from < length; from += step) {
+    for (int64_t from = 0; from < length && !clv__is_stopped(r->stop); from += step) {
       int64_t count = length - from < step ? length - from : step;
       if (from == 0 || r->scale_step != 0) {
         int64_t wanted = r->scale_step != 0 ? count : 1, at = scale_first + (r->scale_step != 0 ? from : 0);
@@ -296,13 +297,14 @@ static void widen_range(const float *values, int64_t count, float *low, float *h
 }
 
 /* The minimum and maximum of all values and zero. */
-static void range_of(const float *values, int64_t total, float *low, float *high) {
+static void range_of(const float *values, int64_t total, const clv__stop *stop, float *low, float *high) {
   const int64_t pieces = (total + RUN - 1) / RUN;
   const int threads = clv__kernel_threads(pieces, (double)total);
   float least = 0, most = 0;
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : least) reduction(max : most) if (threads > 1)
   for (int64_t piece = 0; piece < pieces; ++piece) {
+    if (clv__is_stopped(stop)) continue;
     const int64_t first = piece * RUN, left = total - first;
     widen_range(values + first, left < RUN ? left : RUN, &least, &most);
   }
@@ -313,7 +315,7 @@ static void range_of(const float *values, int64_t total, float *low, float *high
 static clv_status run_dynamic(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   float low, high;
-  range_of(x->data, clv__dims_product(x, 0, x->rank), &low, &high);
+  range_of(x->data, clv__dims_product(x, 0, x->rank), call->stop, &low, &high);
   float scale = high > low ? (high - low) / 255 : 1;
   float zero = rintf(-low / scale);
   uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* NaN yields 0 */

@@ -41,6 +41,7 @@ typedef struct plan {
   int64_t inner;
   bool inner_reduced;
   int64_t reduced_total; /* number of input elements that an output combines */
+  const clv__stop *stop;
 } plan;
 
 static void plan_make(const clv_tensor *input, uint32_t axes, plan *p) {
@@ -193,6 +194,7 @@ static void run_extreme(const plan *p, const reduction *entry, const clv_tensor 
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(p->stop)) continue;
     const int64_t first = task * group, rows = p->kept_count - first < group ? p->kept_count - first : group;
     clv__rows_extreme((const float *)input->data + first * p->inner, rows, p->inner, entry->what == FOLD_MIN,
                       (float *)output->data + first);
@@ -208,6 +210,7 @@ static clv_status run_reduce(const clv__kernel_call *call) {
   if (clv__dims_product(output, 0, output->rank) == 0) return CLV_OK;
   plan p;
   plan_make(input, axes, &p);
+  p.stop = call->stop;
   bool is_float = (CLV__DTYPE_BIT(input->dtype) & CLV__DTYPES_FLOAT) != 0;
   const bool rows = p.inner_reduced && p.reduced_rank == 0 && p.kept_rank <= 1 && p.inner > 0 && p.kept_count >= FEW_OUTPUTS;
   if (rows && input->dtype == CLV_F32 && (entry->what == FOLD_MAX || entry->what == FOLD_MIN)) {

@@ -88,7 +88,7 @@ static T NAME(fold_range)(const plan *p, const clv_tensor *input, fold what, T s
                           int64_t to) {
   T row[BLOCK], total = start;
   int64_t base = offset_of(p->kept_rank, p->kept_dims, p->kept_strides, index);
-  while (from < to) {
+  while (from < to && !clv__is_stopped(p->stop)) {
     int64_t column = from % p->inner, count = p->inner - column < to - from ? p->inner - column : to - from;
     int64_t at = base + column + offset_of(p->reduced_rank, p->reduced_dims, p->reduced_strides, from / p->inner);
     if (count > BLOCK) count = BLOCK;
@@ -105,7 +105,7 @@ static void NAME(fold_block)(const plan *p, const clv_tensor *input, fold what, 
   T row[BLOCK];
   int64_t base = offset_of(p->kept_rank, p->kept_dims, p->kept_strides, index) + first;
   for (int64_t i = 0; i < count; ++i) totals[i] = start;
-  for (int64_t i = 0; i < p->reduced_count; ++i) {
+  for (int64_t i = 0; i < p->reduced_count && !clv__is_stopped(p->stop); ++i) {
     int64_t at = base + offset_of(p->reduced_rank, p->reduced_dims, p->reduced_strides, i);
     LOAD(input->dtype, input->data, at, count, row);
     NAME(fold_columns)(what, totals, shifts, row, count);
@@ -175,7 +175,8 @@ static void NAME(run)(const plan *p, const reduction *entry, const clv_tensor *i
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
-    T totals[BLOCK], shifts[BLOCK] = {0};
+    T totals[BLOCK] = {0}, shifts[BLOCK] = {0};
+    if (clv__is_stopped(p->stop)) continue;
     int64_t first = task % blocks * width, count = across - first < width ? across - first : width;
     for (int phase = entry->what == FOLD_EXP ? 0 : 1; phase < 2; ++phase) {
       const fold what = phase == 0 ? FOLD_MAX : entry->what;

@@ -12,6 +12,7 @@
 /* ---- Rows on several threads ---- */
 
 enum {
+  PIECE = 1 << 14,     /* edges, or rows without edges, that are processed before the next look at the stop flag */
   STRETCHES = 32,      /* stretches of rows per thread, many so that slower threads can process fewer */
   HUB_SHARE = 8,       /* a row is a hub, whose columns threads share, if it has more than 1 / HUB_SHARE of a thread's edges */
   LEAST_HUB = 1 << 12, /* a row with at most this many edges is never a hub */
@@ -89,18 +90,27 @@ static void find_hubs(const clv__sparse *s, int threads, hub_list *found) {
   }
 }
 
+/* Runs `body` on rows [first, last) in pieces, until the call is stopped. */
+static void do_rows(const clv__kernel_call *call, const clv__sparse *s, int64_t first, int64_t last, clv__sparse_body *body,
+                    const void *cookie) {
+  for (int64_t end; first < last && !clv__is_stopped(call->stop); first = end) {
+    for (end = first + 1; end < last && end - first < PIECE && s->offsets[end] - s->offsets[first] < PIECE;) ++end;
+    body(cookie, first, end, 0, s->columns);
+  }
+}
+
 /* Runs `body` on rows [first, last) except for hubs. Returns the first edge with an invalid source, or -1. */
-static int64_t do_stretch(const clv__sparse *s, const hub_list *hubs, int64_t first, int64_t last, clv__sparse_body *body,
-                          const void *cookie) {
+static int64_t do_stretch(const clv__kernel_call *call, const clv__sparse *s, const hub_list *hubs, int64_t first, int64_t last,
+                          clv__sparse_body *body, const void *cookie) {
   int64_t bad = find_bad(s, s->offsets[first], s->offsets[last]), begin = first;
   if (bad >= 0) return bad;
   for (int h = 0; h < hubs->count; ++h) {
     int64_t hub = hubs->rows[h];
     if (hub < first || hub >= last) continue;
-    if (begin < hub) body(cookie, begin, hub, 0, s->columns);
+    if (begin < hub) do_rows(call, s, begin, hub, body, cookie);
     begin = hub + 1;
   }
-  if (begin < last) body(cookie, begin, last, 0, s->columns);
+  if (begin < last) do_rows(call, s, begin, last, body, cookie);
   return -1;
 }
 
@@ -124,7 +134,7 @@ clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse 
 #pragma omp for schedule(dynamic, 1) reduction(min : bad)
     for (int t = 0; t < stretches; ++t) {
       int64_t first = first_row(s, t, stretches), last = first_row(s, t + 1, stretches);
-      int64_t found = first < last ? do_stretch(s, &hubs, first, last, body, cookie) : -1;
+      int64_t found = first < last ? do_stretch(call, s, &hubs, first, last, body, cookie) : -1;
       if (found >= 0 && found < bad) bad = found;
     }
     /* All edges have been checked at this point. */
@@ -133,7 +143,7 @@ clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse 
     for (int t = 0; t < shares; ++t) {
       int64_t hub = hubs.rows[t / threads], from = first_column(s, unit, t % threads, threads);
       int64_t to = first_column(s, unit, t % threads + 1, threads);
-      if (from < to) body(cookie, hub, hub + 1, from, to);
+      if (from < to && !clv__is_stopped(call->stop)) body(cookie, hub, hub + 1, from, to);
     }
   }
   if (bad == INT64_MAX) return CLV_OK;

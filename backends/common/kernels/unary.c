@@ -382,6 +382,7 @@ static clv_status run_unary(const clv__kernel_call *call) {
   if (!clv__elementwise_find_unary(call, &what, &params)) {
     return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(input->dtype));
   }
+  what.stop = call->stop;
   clv__broadcast_run(&what, &call->outputs[0], &input, 1);
   return CLV_OK;
 }

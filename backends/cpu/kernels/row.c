@@ -61,7 +61,7 @@ static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *pan
   }
 }
 
-void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
+void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands, const clv__stop *stop) {
   const float *source = operands[0].data;
   const void *weights = operands[1].data;
   const float *bias = row->bias_operand > 0 ? operands[row->bias_operand].data : NULL;
@@ -73,6 +73,7 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t p = 0; p < panels; ++p) {
+    if (clv__is_stopped(stop)) continue;
     float sums[PANEL];
     const int64_t first = p * PANEL, left = row->columns - first, count = left < PANEL ? left : PANEL;
     if (row->dtype == CLV_F16) {

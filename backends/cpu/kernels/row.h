@@ -16,6 +16,6 @@ struct clv__cpu_row {
   clv_dtype dtype; /* of the matrix: f32, bf16 or f16 */
 };
 
-void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands);
+void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands, const clv__stop *stop);
 
 #endif

@@ -27,9 +27,8 @@ typedef struct join_step {
 } join_step;
 
 static void run_join(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop) {
-  (void)stop;
   const join_step *step = (const join_step *)(const void *)own;
-  clv__kernels()->channels_join(&step->channels, operands, operands[step->channels.piece_count].data);
+  clv__kernels()->channels_join(&step->channels, operands, operands[step->channels.piece_count].data, stop);
 }
 
 /* The layout as the kernel sees it. `block` is 0 if the kernel does not support the layout. */

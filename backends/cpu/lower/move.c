@@ -43,9 +43,8 @@ typedef struct turn_step {
 } turn_step;
 
 static void run_turn(const clv__cpu_own *own, const clv_tensor *operands, const clv__stop *stop) {
-  (void)stop;
   const turn_step *step = (const turn_step *)(const void *)own;
-  clv__strided_read(operands[0].data, operands[1].data, &step->shape, sizeof(float));
+  clv__strided_read(operands[0].data, operands[1].data, &step->shape, sizeof(float), stop);
 }
 
 /* Transposes between row-major f32 tensors. */

@@ -87,6 +87,8 @@ static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *err
 
 /* ---- Copies of bytes. ---- */
 
+enum { COPY_PIECE = 1 << 20 }; /* bytes copied before the next look at the stop flag */
+
 typedef struct copy_arguments {
   void *to;
   const void *from;
@@ -94,10 +96,12 @@ typedef struct copy_arguments {
 } copy_arguments;
 
 static clv_status run_copy(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
-  (void)stop;
   const copy_arguments *arguments = (const copy_arguments *)(const void *)call->arguments;
   (void)error;
-  memcpy(arguments->to, arguments->from, arguments->size_bytes);
+  for (size_t at = 0; at < arguments->size_bytes && !clv__is_stopped(stop); at += COPY_PIECE) {
+    const size_t left = arguments->size_bytes - at;
+    memcpy((uint8_t *)arguments->to + at, (const uint8_t *)arguments->from + at, left < COPY_PIECE ? left : COPY_PIECE);
+  }
   return CLV_OK;
 }
 
@@ -127,7 +131,6 @@ typedef struct convert_arguments {
 } convert_arguments;
 
 static clv_status run_convert(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
-  (void)stop;
   const convert_arguments *a = (const convert_arguments *)(const void *)call->arguments;
   const int64_t chunks = (a->count + CONVERT_CHUNK - 1) / CONVERT_CHUNK;
   const int threads = clv__kernel_threads(chunks, (double)a->count);
@@ -135,6 +138,7 @@ static clv_status run_convert(const clv__cpu_call *call, const clv__stop *stop, 
   (void)error;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t c = 0; c < chunks; ++c) {
+    if (clv__is_stopped(stop)) continue;
     const int64_t first = c * CONVERT_CHUNK, left = a->count - first, count = left < CONVERT_CHUNK ? left : CONVERT_CHUNK;
     if (a->widens) {
       clv__kernels()->row_to_f32(a->narrow, a->from, first, count, (float *)a->to + first);
@@ -167,10 +171,9 @@ typedef struct row_arguments {
 } row_arguments;
 
 static clv_status run_row(const clv__cpu_call *call, const clv__stop *stop, clv_error *error) {
-  (void)stop;
   const row_arguments *arguments = (const row_arguments *)(const void *)call->arguments;
   (void)error;
-  clv__cpu_kernels()->row_run(arguments->row, arguments->tensors);
+  clv__cpu_kernels()->row_run(arguments->row, arguments->tensors, stop);
   return CLV_OK;
 }
 

@@ -66,6 +66,10 @@ static clv_status start(dynamic *state, const clv_execute_args *args, clv_error 
   return CLV_OK;
 }
 
+static clv_status check_stop(const clv__stop *stop, clv_error *error) {
+  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "it was stopped") : CLV_OK;
+}
+
 static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const clv_tensor *inputs, clv_tensor *outputs,
                              clv_error *error) {
   const clv_allocator *allocator = state->executable->device->allocator;
@@ -89,7 +93,8 @@ static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const cl
                                  .stop = state->stop};
   char reason[160]; /* kernels of a body are checked here, because its types may be unknown until now */
   if (!clv__kernel_holds(node->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
-  return clv__kernel_run(node->kernel, &call, allocator);
+  const clv_status status = clv__kernel_run(node->kernel, &call, allocator);
+  return clv__is_stopped(state->stop) ? check_stop(state->stop, error) : status; /* it may stumble over missing results */
 }
 
 static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, clv_error *error) {
@@ -153,10 +158,6 @@ static clv_status write_outputs(dynamic *state, clv_execute_args *args, clv_erro
     if (size_bytes > 0) memcpy(clv__cpu_address(&args->outputs[i]), value->data, size_bytes);
   }
   return CLV_OK;
-}
-
-static clv_status check_stop(const clv__stop *stop, clv_error *error) {
-  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "it was stopped") : CLV_OK;
 }
 
 clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, const clv__stop *stop,

@@ -24,7 +24,8 @@ clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__s
       call->function.row((const clv__row *)(const void *)call->arguments);
       continue;
     }
-    CLV__TRY(call->function.run(call, stop, error));
+    const clv_status status = call->function.run(call, stop, error);
+    if (status != CLV_OK) return clv__is_stopped(stop) ? refuse_stopped(error) : status; /* it may stumble over missing results */
   }
   return clv__is_stopped(stop) ? refuse_stopped(error) : CLV_OK; /* the last call may be incomplete */
 }

@@ -103,7 +103,7 @@ static clv_status run_call(const measuring *m, const clv__cpu_trial_call *call, 
     clv_tensor operands[CLV__CPU_TRIAL_OPERANDS];
     memset(operands, 0, sizeof operands);
     for (uint32_t o = 0; o < call->count; ++o) operands[o].data = m->buffers[call->operands[o].buffer];
-    clv__cpu_kernels()->row_run(call->row, operands);
+    clv__cpu_kernels()->row_run(call->row, operands, NULL);
     return CLV_OK;
   }
   clv__dnn_argument arguments[CLV__CPU_TRIAL_OPERANDS + 1];

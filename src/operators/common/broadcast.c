@@ -4,7 +4,7 @@
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 
-enum { HALF_BLOCK = 256, TASK = 4096 };
+enum { HALF_BLOCK = 256, TASK = 4096, PIECE = 16 * TASK };
 
 /* The stride in `input` for every axis of `out`: 0 if the input's dim is 1 or missing. */
 static void broadcast_strides(const clv_tensor *out, const clv_tensor *input, int64_t *strides) {
@@ -117,6 +117,14 @@ static void run_range(const clv__elementwise *what, const clv__walk *plan, const
   }
 }
 
+/* The same in pieces, until the call is stopped. */
+static void run_pieces(const clv__elementwise *what, const clv__walk *plan, const clv_tensor *out,
+                       const clv_tensor *const *inputs, int64_t from, int64_t to) {
+  for (; from < to && !clv__is_stopped(what->stop); from += PIECE) {
+    run_range(what, plan, out, inputs, from, to - from < PIECE ? to : from + PIECE);
+  }
+}
+
 void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs,
                         uint32_t input_count) {
   int64_t total = clv__dims_product(out, 0, out->rank);
@@ -126,14 +134,14 @@ void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, con
   int64_t tasks = (total + TASK - 1) / TASK;
   int threads = clv__kernel_threads(tasks, (double)total * what->cost);
   if (threads <= 1) {
-    run_range(what, &plan, out, inputs, 0, total);
+    run_pieces(what, &plan, out, inputs, 0, total);
     return;
   }
   int64_t share = (tasks + threads - 1) / threads * TASK;
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) {
     int64_t from = thread * share, to = from + share < total ? from + share : total;
-    if (from < to) run_range(what, &plan, out, inputs, from, to);
+    run_pieces(what, &plan, out, inputs, from, to);
   }
 }
 
@@ -153,12 +161,12 @@ COPY_ROW(copy_2, uint16_t)
 COPY_ROW(copy_4, uint32_t)
 COPY_ROW(copy_8, uint64_t)
 
-void clv__broadcast_copy(const clv_tensor *out, const clv_tensor *input) {
+void clv__broadcast_copy(const clv_tensor *out, const clv_tensor *input, const clv__stop *stop) {
   size_t size_bytes = clv_dtype_size_bytes(out->dtype);
   clv__elementwise what = {size_bytes == 1   ? copy_1
                            : size_bytes == 2 ? copy_2
                            : size_bytes == 4 ? copy_4
                                              : copy_8,
-                           NULL, 1, false};
+                           NULL, 1, false, stop};
   clv__broadcast_run(&what, out, &input, 1);
 }

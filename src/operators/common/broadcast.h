@@ -6,6 +6,7 @@
 #ifndef CLEAVE_OPERATORS_COMMON_BROADCAST_H
 #define CLEAVE_OPERATORS_COMMON_BROADCAST_H
 
+#include "base/stop.h"
 #include "base/tensor/tensor.h"
 
 enum { CLV__ROW_INPUTS = 3 };
@@ -26,8 +27,9 @@ typedef void (*clv__row_fn)(const clv__row *row);
 typedef struct clv__elementwise {
   clv__row_fn run;
   const void *params;
-  double cost;   /* elementary operations per element, for deciding the number of threads */
-  bool half_f32; /* f16 and bf16 tensors reach `run` as f32 rows */
+  double cost;           /* elementary operations per element, for deciding the number of threads */
+  bool half_f32;         /* f16 and bf16 tensors reach `run` as f32 rows */
+  const clv__stop *stop; /* of the call; may be NULL */
 } clv__elementwise;
 
 /* The plan of the loop. Adjacent axes are merged wherever the strides of all tensors allow it; the last axis is the row. Strides
@@ -50,6 +52,6 @@ void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, con
                         uint32_t input_count);
 
 /* Repeats `input` to the shape of `out`, which has the same dtype. */
-void clv__broadcast_copy(const clv_tensor *out, const clv_tensor *input);
+void clv__broadcast_copy(const clv_tensor *out, const clv_tensor *input, const clv__stop *stop);
 
 #endif

@@ -18,15 +18,17 @@ void clv__dense_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK])
   }
 }
 
-void clv__copy_bytes(void *target, const void *source, size_t size_bytes) {
+void clv__copy_bytes(void *target, const void *source, size_t size_bytes, const clv__stop *stop) {
   int64_t chunks = (int64_t)((size_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES);
   int threads = clv__kernel_threads(chunks, (double)size_bytes / BYTES_A_STEP);
-  if (threads <= 1) {
+  if (chunks <= 1) {
     if (size_bytes > 0) memcpy(target, source, size_bytes);
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
+  (void)threads; /* unused without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
   for (int64_t c = 0; c < chunks; ++c) {
+    if (clv__is_stopped(stop)) continue;
     size_t from = (size_t)c * CHUNK_BYTES, left = size_bytes - from;
     memcpy((char *)target + from, (const char *)source + from, left < CHUNK_BYTES ? left : CHUNK_BYTES);
   }
@@ -58,17 +60,18 @@ static void fill_some(char *target, const void *element, size_t element_bytes, s
 #undef FILL
 }
 
-void clv__fill(void *target, const void *element, size_t element_bytes, size_t count) {
+void clv__fill(void *target, const void *element, size_t element_bytes, size_t count, const clv__stop *stop) {
   size_t chunk = CHUNK_BYTES / element_bytes;
   int64_t chunks = (int64_t)((count + chunk - 1) / chunk);
   int threads = clv__kernel_threads(chunks, (double)(count * element_bytes) / BYTES_A_STEP);
-  if (count == 0) return;
-  if (threads <= 1) {
-    fill_some(target, element, element_bytes, count);
+  if (chunks <= 1) {
+    if (count > 0) fill_some(target, element, element_bytes, count);
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
+  (void)threads; /* unused without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
   for (int64_t c = 0; c < chunks; ++c) {
+    if (clv__is_stopped(stop)) continue;
     size_t from = (size_t)c * chunk, left = count - from;
     fill_some((char *)target + from * element_bytes, element, element_bytes, left < chunk ? left : chunk);
   }
@@ -167,7 +170,7 @@ static tile_fn find_tile(size_t bytes) {
 }
 
 /* Reads rows of the innermost axis, one after another. */
-static void read_lines(const char *source, char *target, const clv__strided *shape, size_t bytes) {
+static void read_lines(const char *source, char *target, const clv__strided *shape, size_t bytes, const clv__stop *stop) {
   int32_t outer_rank = shape->rank - 1;
   int64_t rows = 1, length = shape->dims[outer_rank], stride = shape->strides[outer_rank];
   for (int32_t d = 0; d < outer_rank; ++d) rows *= shape->dims[d];
@@ -179,7 +182,7 @@ static void read_lines(const char *source, char *target, const clv__strided *sha
     int64_t share = (rows + threads - 1) / threads, begin = clv__kernel_thread_index() * share;
     int64_t end = begin + share < rows ? begin + share : rows;
     walk w = walk_begin(shape, outer_rank, begin < rows ? begin : 0);
-    for (int64_t r = begin; r < end; ++r, walk_next(&w)) {
+    for (int64_t r = begin; r < end && !clv__is_stopped(stop); ++r, walk_next(&w)) {
       const char *from = source + w.offset * (int64_t)bytes;
       char *to = target + (size_t)r * row_bytes;
       if (stride == 1)
@@ -194,7 +197,8 @@ static void read_lines(const char *source, char *target, const clv__strided *sha
 
 /* Reads a source that is contiguous along axis `along` into a target that is contiguous along the last axis, in strips of TILE
  * elements of axis `along` by the whole last axis. */
-static void read_tiles(const char *source, char *target, const clv__strided *shape, int32_t along, size_t bytes) {
+static void read_tiles(const char *source, char *target, const clv__strided *shape, int32_t along, size_t bytes,
+                       const clv__stop *stop) {
   int32_t last = shape->rank - 1;
   clv__strided outer = {.rank = 0};
   int64_t target_strides[CLV__STRIDED_RANK], outer_target[CLV__STRIDED_RANK], dense = 1, count = 1;
@@ -214,6 +218,7 @@ static void read_tiles(const char *source, char *target, const clv__strided *sha
   int threads = clv__kernel_threads(count * strips, (double)dense);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < count * strips; ++task) {
+    if (clv__is_stopped(stop)) continue;
     walk w = walk_begin(&outer, outer.rank, task / strips);
     int64_t begin = task % strips * TILE, rows = shape->dims[along] - begin;
     int64_t to = begin * target_strides[along];
@@ -223,7 +228,7 @@ static void read_tiles(const char *source, char *target, const clv__strided *sha
   }
 }
 
-void clv__strided_read(const void *source, void *target, const clv__strided *shape, size_t element_bytes) {
+void clv__strided_read(const void *source, void *target, const clv__strided *shape, size_t element_bytes, const clv__stop *stop) {
   for (int32_t d = 0; d < shape->rank; ++d) {
     if (shape->dims[d] == 0) return;
   }
@@ -234,11 +239,11 @@ void clv__strided_read(const void *source, void *target, const clv__strided *sha
   }
   int32_t last = merged.rank - 1, along = -1;
   if (merged.rank == 1 && merged.strides[0] == 1) {
-    clv__copy_bytes(target, source, (size_t)merged.dims[0] * element_bytes);
+    clv__copy_bytes(target, source, (size_t)merged.dims[0] * element_bytes, stop);
     return;
   }
   if (merged.rank == 1 && merged.strides[0] == 0) {
-    clv__fill(target, source, element_bytes, (size_t)merged.dims[0]);
+    clv__fill(target, source, element_bytes, (size_t)merged.dims[0], stop);
     return;
   }
   for (int32_t d = 0; d < last; ++d) {
@@ -246,7 +251,7 @@ void clv__strided_read(const void *source, void *target, const clv__strided *sha
   }
   bool runs = merged.strides[last] == 1 || merged.strides[last] == 0;
   if (!runs && along >= 0)
-    read_tiles(source, target, &merged, along, element_bytes);
+    read_tiles(source, target, &merged, along, element_bytes, stop);
   else
-    read_lines(source, target, &merged, element_bytes);
+    read_lines(source, target, &merged, element_bytes, stop);
 }

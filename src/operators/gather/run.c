@@ -9,6 +9,9 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
+/* Indices that are checked, and bytes that are gathered, before the next look at the stop flag. */
+enum { PIECE = 1 << 16, PIECE_BYTES = 1 << 14 };
+
 static clv_status out_of_range(const clv__kernel_call *call, int64_t index, int32_t axis, int64_t size) {
   return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for axis %d of size %lld",
                         (long long)index, axis, (long long)size);
@@ -34,8 +37,12 @@ static int64_t find_bad(const clv_tensor *indices, int64_t begin, int64_t step, 
 }
 
 static clv_status check_indices(const clv__kernel_call *call, const clv_tensor *indices, int32_t axis, int64_t size) {
-  int64_t bad = find_bad(indices, 0, 1, clv__dims_product(indices, 0, indices->rank), size);
-  return bad < 0 ? CLV_OK : out_of_range(call, read_index(indices, bad), axis, size);
+  const int64_t count = clv__dims_product(indices, 0, indices->rank);
+  for (int64_t from = 0; from < count && !clv__is_stopped(call->stop); from += PIECE) {
+    int64_t bad = find_bad(indices, from, 1, count - from < PIECE ? count - from : PIECE, size);
+    if (bad >= 0) return out_of_range(call, read_index(indices, bad), axis, size);
+  }
+  return CLV_OK;
 }
 
 /* Copies one element of 1, 2, 4 or 8 bytes. */
@@ -69,10 +76,13 @@ static clv_status run_gather(const clv__kernel_call *call) {
   const char *from = data->data;
   char *to = call->outputs[0].data;
   if (inner == 0) return CLV_OK;
-  int threads = clv__kernel_threads(outer * count, (double)outer * (double)count * ((double)inner / 8 + 2));
-#pragma omp parallel for collapse(2) num_threads(threads) if (threads > 1) schedule(static)
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t i = 0; i < count; ++i) {
+  const int64_t run = inner < PIECE_BYTES ? PIECE_BYTES / (int64_t)inner : 1, pieces = (count + run - 1) / run;
+  int threads = clv__kernel_threads(outer * pieces, (double)outer * (double)count * ((double)inner / 8 + 2));
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+  for (int64_t piece = 0; piece < outer * pieces; ++piece) {
+    if (clv__is_stopped(call->stop)) continue;
+    const int64_t o = piece / pieces, first = piece % pieces * run, last = count - first < run ? count : first + run;
+    for (int64_t i = first; i < last; ++i) {
       int64_t index = read_index(indices, i);
       if (index < 0) index += size;
       const char *source = from + (size_t)(o * size + index) * inner;
@@ -111,7 +121,7 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < rows; ++r) {
     int64_t base = project(indices, r * width, strides, axis);
-    for (int64_t i = 0; i < width; ++i) {
+    for (int64_t i = 0; i < width && !clv__is_stopped(call->stop); ++i) {
       int64_t index = read_index(indices, r * width + i);
       if (index < 0) index += size;
       int64_t at = base + index * strides[axis] + i * walk;
@@ -126,9 +136,12 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
 static clv_status check_rows(const clv__kernel_call *call, const clv_tensor *indices, int64_t rows, int64_t depth,
                              int32_t first) {
   const clv_tensor *data = &call->inputs[0];
-  for (int64_t k = 0; k < depth; ++k) {
-    int64_t size = data->dims[first + k], bad = find_bad(indices, k, depth, rows, size);
-    if (bad >= 0) return out_of_range(call, read_index(indices, bad), first + (int32_t)k, size);
+  for (int64_t row = 0; row < rows && !clv__is_stopped(call->stop); row += PIECE) {
+    const int64_t count = rows - row < PIECE ? rows - row : PIECE;
+    for (int64_t k = 0; k < depth; ++k) {
+      int64_t size = data->dims[first + k], bad = find_bad(indices, row * depth + k, depth, count, size);
+      if (bad >= 0) return out_of_range(call, read_index(indices, bad), first + (int32_t)k, size);
+    }
   }
   return CLV_OK;
 }
@@ -158,6 +171,7 @@ static clv_status run_gather_nd(const clv__kernel_call *call) {
   int threads = clv__kernel_threads(rows, (double)rows * ((double)inner / 8 + 4));
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < rows; ++r) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t at = r / each * batch_stride + row_offset(data, indices, r, depth, batch, strides);
     memcpy((char *)call->outputs[0].data + (size_t)r * inner, (const char *)data->data + (size_t)at * bytes, inner);
   }
@@ -276,7 +290,7 @@ static clv_status run_scatter_elements(const clv__kernel_call *call) {
   int64_t strides[CLV_MAX_RANK], count = clv__dims_product(indices, 0, indices->rank);
   size_t bytes = clv_dtype_size_bytes(data->dtype), size_bytes;
   char *out = call->outputs[0].data;
-  if (clv__tensor_size_bytes(data, &size_bytes)) clv__copy_bytes(out, data->data, size_bytes);
+  if (clv__tensor_size_bytes(data, &size_bytes)) clv__copy_bytes(out, data->data, size_bytes, call->stop);
   if (count == 0 || data->rank == 0) return CLV_OK;
   int32_t axis = read_axis(call, data->rank), last = data->rank - 1;
   int64_t size = data->dims[axis], width = indices->dims[last], rows = count / width;
@@ -287,7 +301,7 @@ static clv_status run_scatter_elements(const clv__kernel_call *call) {
   int64_t walk = axis == last ? 0 : 1;
   for (int64_t r = 0; r < rows; ++r) { /* in order: if two updates have the same position, the later one wins */
     int64_t base = project(indices, r * width, strides, axis);
-    for (int64_t i = 0; i < width; ++i) {
+    for (int64_t i = 0; i < width && !clv__is_stopped(call->stop); ++i) {
       int64_t index = read_index(indices, r * width + i);
       if (index < 0) index += size;
       char *target = out + (size_t)(base + index * strides[axis] + i * walk) * bytes;
@@ -309,11 +323,11 @@ static clv_status run_scatter_nd(const clv__kernel_call *call) {
   char *out = call->outputs[0].data;
   reduction how = read_reduction(call);
   reduce_fn reduce = find_reduce(data->dtype);
-  if (clv__tensor_size_bytes(data, &size_bytes)) clv__copy_bytes(out, data->data, size_bytes);
+  if (clv__tensor_size_bytes(data, &size_bytes)) clv__copy_bytes(out, data->data, size_bytes, call->stop);
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__dense_strides(data, strides);
   CLV__TRY(check_rows(call, indices, rows, depth, 0));
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int64_t r = 0; r < rows && !clv__is_stopped(call->stop); ++r) {
     char *target = out + (size_t)row_offset(data, indices, r, depth, 0, strides) * bytes;
     const char *update = (const char *)updates->data + (size_t)(r * inner) * bytes;
     if (how == REPLACE)

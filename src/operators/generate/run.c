@@ -19,7 +19,7 @@ static clv_status run_constant(const clv__kernel_call *call) {
     source = clv__attribute_floats(call->attributes, out->rank == 0 ? "value_float" : "value_floats", &count);
   }
   if (source == NULL) return clv__error_set(call->error, CLV_INVALID_MODEL, "the constant has no value");
-  clv__copy_bytes(out->data, source, size_bytes);
+  clv__copy_bytes(out->data, source, size_bytes, call->stop);
   return CLV_OK;
 }
 
@@ -29,7 +29,7 @@ static clv_status run_constant_of_shape(const clv__kernel_call *call) {
   uint64_t element = 0;
   size_t count, bytes = clv_dtype_size_bytes(out->dtype);
   if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR) memcpy(&element, value->tensor->data, bytes);
-  if (clv__tensor_count(out, &count)) clv__fill(out->data, &element, bytes, count);
+  if (clv__tensor_count(out, &count)) clv__fill(out->data, &element, bytes, count, call->stop);
   return CLV_OK;
 }
 
@@ -104,7 +104,7 @@ static clv_status run_eye_like(const clv__kernel_call *call) {
   size_t bytes = clv_dtype_size_bytes(out->dtype), count;
   int64_t k = clv__attribute_int(call->attributes, "k", 0), rows = out->dims[0], columns = out->dims[1];
   if (!clv__tensor_count(out, &count)) return CLV_OK;
-  clv__fill(out->data, &zero, bytes, count);
+  clv__fill(out->data, &zero, bytes, count, call->stop);
   if (k <= -rows || k >= columns) return CLV_OK;
   for (int64_t r = k < 0 ? -k : 0; r < rows && r + k < columns; ++r) {
     memcpy((char *)out->data + (size_t)(r * columns + r + k) * bytes, &one, bytes);
@@ -134,13 +134,14 @@ static clv_status run_trilu(const clv__kernel_call *call) {
   int threads = clv__kernel_threads(total, (double)total * (double)columns / 4);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < total; ++r) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t edge = r % rows + k + (upper ? 0 : 1); /* the first column that is kept (upper) or cleared (lower) */
     size_t cut = (size_t)(edge < 0 ? 0 : edge > columns ? columns : edge);
     const char *from = (const char *)in->data + (size_t)(r * columns) * bytes;
     char *to = (char *)call->outputs[0].data + (size_t)(r * columns) * bytes;
     size_t kept_from = upper ? cut : 0, kept = upper ? (size_t)columns - cut : cut, cleared_from = upper ? 0 : cut;
     memcpy(to + kept_from * bytes, from + kept_from * bytes, kept * bytes);
-    clv__fill(to + cleared_from * bytes, &zero, bytes, (size_t)columns - kept);
+    clv__fill(to + cleared_from * bytes, &zero, bytes, (size_t)columns - kept, call->stop);
   }
   return CLV_OK;
 }
@@ -155,7 +156,7 @@ static clv_status run_one_hot(const clv__kernel_call *call) {
   int64_t inner = clv__dims_product(out, (int32_t)axis + 1, out->rank);
   const char *off = values->data, *on = off + bytes;
   if (!clv__tensor_count(out, &count) || count == 0) return CLV_OK;
-  clv__fill(out->data, off, bytes, count);
+  clv__fill(out->data, off, bytes, count, call->stop);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
       int64_t index = clv__tensor_get_int(indices, (size_t)(o * inner + i));

@@ -5,15 +5,19 @@
 #include "operators/common/threads.h"
 
 /* Copies `count` rows of `row_bytes` bytes, which are `from_step` bytes apart in the source and `to_step` in the target. */
-static void copy_rows(char *to, size_t to_step, const char *from, size_t from_step, size_t row_bytes, int64_t count) {
+static void copy_rows(char *to, size_t to_step, const char *from, size_t from_step, size_t row_bytes, int64_t count,
+                      const clv__stop *stop) {
   if (row_bytes == 0 || count == 0) return;
   if (count == 1 || (to_step == row_bytes && from_step == row_bytes)) {
-    clv__copy_bytes(to, from, row_bytes * (size_t)count);
+    clv__copy_bytes(to, from, row_bytes * (size_t)count, stop);
     return;
   }
   int threads = clv__kernel_threads(count, (double)count * ((double)row_bytes / 8 + 2));
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-  for (int64_t r = 0; r < count; ++r) memcpy(to + (size_t)r * to_step, from + (size_t)r * from_step, row_bytes);
+  for (int64_t r = 0; r < count; ++r) {
+    if (clv__is_stopped(stop)) continue;
+    memcpy(to + (size_t)r * to_step, from + (size_t)r * from_step, row_bytes);
+  }
 }
 
 /* A list that is an attribute before some opset (argument `since` of read_list()) and an input from then on. Before `since`, the
@@ -54,7 +58,7 @@ static clv_status run_concat(const clv__kernel_call *call) {
   for (uint32_t i = 0; i < call->input_count; ++i) {
     const clv_tensor *in = &call->inputs[i];
     size_t row = (size_t)clv__dims_product(in, axis, in->rank) * bytes;
-    copy_rows((char *)out->data + at, step, in->data, row, row, outer);
+    copy_rows((char *)out->data + at, step, in->data, row, row, outer, call->stop);
     at += row;
   }
   return CLV_OK;
@@ -73,7 +77,7 @@ static clv_status run_split(const clv__kernel_call *call) {
     clv_tensor *out = &call->outputs[i];
     size_t row = (size_t)size * slice;
     if (out->dtype != CLV_DTYPE_NONE) {
-      copy_rows(out->data, row, (const char *)in->data + at, (size_t)dim * slice, row, outer);
+      copy_rows(out->data, row, (const char *)in->data + at, (size_t)dim * slice, row, outer, call->stop);
     }
     at += row;
     left -= size;
@@ -106,7 +110,7 @@ static clv_status run_slice(const clv__kernel_call *call) {
     shape.strides[axis] = out->dims[axis] == 1 ? 0 : strides[axis] * step;
   }
   size_t bytes = clv_dtype_size_bytes(in->dtype);
-  clv__strided_read((const char *)in->data + offset * (int64_t)bytes, out->data, &shape, bytes);
+  clv__strided_read((const char *)in->data + offset * (int64_t)bytes, out->data, &shape, bytes, call->stop);
   return CLV_OK;
 }
 
@@ -192,7 +196,7 @@ static void pad_row(char *to, const char *from, const int64_t *map, int64_t size
     int64_t run = 1;
     if (map[o] < 0) {
       while (o + run < size && map[o + run] < 0) ++run;
-      clv__fill(to + (size_t)o * bytes, element, bytes, (size_t)run);
+      clv__fill(to + (size_t)o * bytes, element, bytes, (size_t)run, NULL);
     } else {
       while (o + run < size && map[o + run] == map[o] + run) ++run;
       memcpy(to + (size_t)o * bytes, from + (size_t)map[o] * bytes, (size_t)run * bytes);
@@ -228,6 +232,7 @@ static clv_status run_pad(const clv__kernel_call *call) {
   int threads = clv__kernel_threads(rows, (double)total);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < rows; ++r) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t rest = r, offset = 0;
     bool outside = false;
     for (int32_t d = last - 1; d >= 0; --d) {
@@ -238,7 +243,7 @@ static clv_status run_pad(const clv__kernel_call *call) {
     }
     char *to = (char *)out->data + (size_t)(r * width) * bytes;
     if (outside)
-      clv__fill(to, &element, bytes, (size_t)width);
+      clv__fill(to, &element, bytes, (size_t)width, call->stop);
     else
       pad_row(to, (const char *)in->data + offset * (int64_t)bytes, maps[last], width, &element, bytes);
   }
@@ -257,7 +262,7 @@ static clv_status run_expand(const clv__kernel_call *call) {
     shape.dims[d] = out->dims[d];
     shape.strides[d] = d < lead || in->dims[d - lead] == 1 ? 0 : strides[d - lead];
   }
-  clv__strided_read(in->data, out->data, &shape, clv_dtype_size_bytes(in->dtype));
+  clv__strided_read(in->data, out->data, &shape, clv_dtype_size_bytes(in->dtype), call->stop);
   return CLV_OK;
 }
 
@@ -272,7 +277,7 @@ static clv_status run_tile(const clv__kernel_call *call) {
     shape.dims[2 * d + 1] = in->dims[d];
     shape.strides[2 * d + 1] = strides[d];
   }
-  clv__strided_read(in->data, call->outputs[0].data, &shape, clv_dtype_size_bytes(in->dtype));
+  clv__strided_read(in->data, call->outputs[0].data, &shape, clv_dtype_size_bytes(in->dtype), call->stop);
   return CLV_OK;
 }
 

@@ -14,7 +14,7 @@ static clv_status run_transpose(const clv__kernel_call *call) {
     shape.dims[d] = data->dims[from];
     shape.strides[d] = strides[from];
   }
-  clv__strided_read(data->data, call->outputs[0].data, &shape, clv_dtype_size_bytes(data->dtype));
+  clv__strided_read(data->data, call->outputs[0].data, &shape, clv_dtype_size_bytes(data->dtype), call->stop);
   return CLV_OK;
 }
 
@@ -30,7 +30,7 @@ static void permute(const clv__kernel_call *call, const int64_t split[6], const 
     shape.dims[d] = split[perm[d]];
     shape.strides[d] = strides[perm[d]];
   }
-  clv__strided_read(call->inputs[0].data, call->outputs[0].data, &shape, clv_dtype_size_bytes(call->inputs[0].dtype));
+  clv__strided_read(call->inputs[0].data, call->outputs[0].data, &shape, clv_dtype_size_bytes(call->inputs[0].dtype), call->stop);
 }
 
 static clv_status run_depth_to_space(const clv__kernel_call *call) {

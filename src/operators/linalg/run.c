@@ -7,9 +7,9 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-static double determinant(double *m, int64_t size) {
+static double determinant(double *m, int64_t size, const clv__stop *stop) {
   double product = 1;
-  for (int64_t k = 0; k < size; ++k) {
+  for (int64_t k = 0; k < size && !clv__is_stopped(stop); ++k) {
     int64_t pivot = k;
     for (int64_t i = k + 1; i < size; ++i) {
       if (fabs(m[i * size + k]) > fabs(m[pivot * size + k])) pivot = i;
@@ -50,7 +50,7 @@ static clv_status run_det(const clv__kernel_call *call) {
     if (clv__is_stopped(call->stop)) continue;
     double *matrix = (double *)call->scratch + clv__kernel_thread_index() * size * size;
     clv__row_to_f64(x->dtype, x->data, i * size * size, size * size, matrix);
-    const double value = determinant(matrix, size);
+    const double value = determinant(matrix, size, call->stop);
     clv__row_from_f64(y->dtype, y->data, i, 1, &value);
   }
   return CLV_OK;

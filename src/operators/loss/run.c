@@ -128,6 +128,7 @@ static clv_status run_loss(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     const int64_t d = task % blocks * BLOCK;
     run_block(&l, task / blocks, d, l.inner - d < BLOCK ? l.inner - d : BLOCK);
   }

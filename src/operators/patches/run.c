@@ -87,7 +87,9 @@ static clv_status run_col2im(const clv__kernel_call *call) {
   const int threads = clv__kernel_threads(total, 8.0 * (double)total * (double)f.taps);
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-  for (int64_t i = 0; i < total; ++i) fold_element(&f, i / f.plane, i % f.plane);
+  for (int64_t i = 0; i < total; ++i) {
+    if (!clv__is_stopped(call->stop)) fold_element(&f, i / f.plane, i % f.plane);
+  }
   return CLV_OK;
 }
 

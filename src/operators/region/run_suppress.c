@@ -92,7 +92,7 @@ static int64_t select_class(const clv__suppression *s, int64_t batch, const floa
     if (!s->bounded || scores[i] > s->least) heap[candidates++] = i;
   }
   for (int64_t root = candidates / 2 - 1; root >= 0; --root) sift_down(scores, heap, candidates, root);
-  while (candidates > 0 && found < s->most) {
+  while (candidates > 0 && found < s->most && !clv__is_stopped(s->stop)) {
     const int64_t best = heap[0];
     heap[0] = heap[--candidates];
     if (candidates > 0) sift_down(scores, heap, candidates, 0);
@@ -111,7 +111,7 @@ int64_t clv__suppression_run(const clv__suppression *s, int64_t *room, int64_t l
   int64_t total = 0, *chosen = room + s->count;
   if (s->count == 0 || s->most <= 0) return 0;
   for (int64_t batch = 0; batch < s->batches; ++batch) {
-    for (int64_t class = 0; class < s->classes; ++class) {
+    for (int64_t class = 0; class < s->classes && !clv__is_stopped(s->stop); ++class) {
       int64_t found = select_class(s, batch, s->scores + (batch * s->classes + class) * s->count, room, chosen);
       for (int64_t i = 0; out != NULL && i < found && total + i < limit; ++i) {
         int64_t *row = out + 3 * (total + i);
@@ -136,9 +136,10 @@ size_t clv__kernel_suppression_scratch_bytes(const clv__kernel_call *call) {
 clv_status clv__kernel_suppression(const clv__kernel_call *call) {
   clv__suppression suppression;
   clv__suppression_read(call->attributes, call->inputs, call->input_count, &suppression);
+  suppression.stop = call->stop;
   const int64_t rows = call->outputs[0].dims[0];
   int64_t found = clv__suppression_run(&suppression, call->scratch, rows, call->outputs[0].data);
-  if (found == rows) return CLV_OK;
+  if (found == rows || clv__is_stopped(call->stop)) return CLV_OK;
   return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld boxes are selected, but the output has room for %lld",
                         (long long)found, (long long)rows);
 }

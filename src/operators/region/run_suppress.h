@@ -10,6 +10,7 @@ typedef struct clv__suppression {
   int64_t batches, classes, count, most;
   float overlap, least; /* if `bounded`, only boxes with scores above `least` are candidates */
   bool bounded, centered;
+  const clv__stop *stop; /* may be NULL; once it is set, boxes are missing */
 } clv__suppression;
 
 /* Reads a node whose shapes and dtypes are valid and whose inputs have data. */

@@ -110,7 +110,7 @@ static clv_status infer_unique(clv__infer *infer) {
     if (!clv__multiply((size_t)length, 2 * sizeof(int64_t), &size_bytes)) return clv__error_memory(infer->error, SIZE_MAX);
     int64_t *order = clv__allocate(infer->allocator, size_bytes);
     if (order == NULL) return clv__error_memory(infer->error, size_bytes);
-    distinct = clv__unique_sort(data, flat ? -1 : axis, order, order + length);
+    distinct = clv__unique_sort(data, flat ? -1 : axis, order, order + length, NULL);
     clv__release(infer->allocator, order);
   }
   infer->outputs[0].dims[axis] = distinct;

@@ -32,6 +32,7 @@ static clv_status run_nonzero(const clv__kernel_call *call) {
   size_t count;
   if (!clv__tensor_count(in, &count)) return CLV_OK;
   for (size_t i = 0; i < count; ++i) {
+    if (clv__is_stopped(call->stop)) return CLV_OK;
     if (!is_zero(in, i)) {
       if (at >= found) break;
       for (int32_t d = 0; d < in->rank; ++d) out[d * found + at] = where[d];
@@ -83,10 +84,11 @@ static size_t scratch_topk(const clv__kernel_call *call) {
   return fits ? size_bytes : SIZE_MAX;
 }
 
-/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. */
+/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. If it is
+ * stopped, the heap is incomplete. */
 static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int64_t inner, bool largest, int64_t k,
-                        candidate *heap) {
-  for (int64_t i = 0; i < length; ++i) {
+                        candidate *heap, const clv__stop *stop) {
+  for (int64_t i = 0; i < length && !clv__is_stopped(stop); ++i) {
     uint64_t key = clv__order_key(in, (size_t)(base + i * inner));
     if (!largest)
       key = key == UINT64_MAX ? 0 : ~key; /* a NaN is worse than any number, whether the largest or the smallest are selected */
@@ -95,13 +97,13 @@ static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int6
     candidate c = {key, i};
     if (i < k) {
       heap[i] = c;
-      for (int64_t root = i + 1 == k ? k / 2 - 1 : -1; root >= 0; --root) sift_down(heap, k, root);
+      for (int64_t root = i + 1 == k ? k / 2 - 1 : -1; root >= 0 && !clv__is_stopped(stop); --root) sift_down(heap, k, root);
     } else if (better(c, heap[0])) {
       heap[0] = c;
       sift_down(heap, k, 0);
     }
   }
-  for (int64_t left = k - 1; left > 0; --left) {
+  for (int64_t left = k - 1; left > 0 && !clv__is_stopped(stop); --left) {
     candidate worst = heap[0];
     heap[0] = heap[left];
     heap[left] = worst;
@@ -124,9 +126,11 @@ static clv_status run_topk(const clv__kernel_call *call) {
   int threads = clv__kernel_threads(outer * inner, (double)outer * (double)inner * (double)length * 4);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t lane = 0; lane < outer * inner; ++lane) {
+    if (clv__is_stopped(call->stop)) continue;
     candidate *heap = (candidate *)call->scratch + clv__kernel_thread_index() * k;
     int64_t from = lane / inner * length * inner + lane % inner, to = lane / inner * k * inner + lane % inner;
-    select_lane(in, from, length, inner, largest, k, heap);
+    select_lane(in, from, length, inner, largest, k, heap, call->stop);
+    if (clv__is_stopped(call->stop)) continue;
     for (int64_t i = 0; i < k; ++i) {
       if (places->dtype != CLV_DTYPE_NONE) ((int64_t *)places->data)[to + i * inner] = heap[i].index;
       if (values->dtype == CLV_DTYPE_NONE) continue;
@@ -170,6 +174,7 @@ static clv_status run_compress(const clv__kernel_call *call) {
   const uint8_t *condition = call->inputs[1].data;
   int64_t to = 0;
   for (int64_t i = 0; i < call->inputs[1].dims[0]; ++i) {
+    if (clv__is_stopped(call->stop)) return CLV_OK;
     if (condition[i] == 0) continue;
     if (i >= in.dims[axis] || to >= call->outputs[0].dims[axis]) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects element %lld, but there are only %lld",
@@ -199,7 +204,9 @@ static clv_status run_unique(const clv__kernel_call *call) {
     if (call->outputs[i].dtype != CLV_DTYPE_NONE) wanted[i] = &call->outputs[i];
   }
   if (count == 0) return CLV_OK;
-  if (clv__unique_sort(&in, along, order, room) != distinct) {
+  const int64_t found = clv__unique_sort(&in, along, order, room, call->stop);
+  if (clv__is_stopped(call->stop)) return CLV_OK;
+  if (found != distinct) {
     return clv__error_set(call->error, CLV_INTERNAL_ERROR, "the number of distinct items is not the size of the output");
   }
   /* Equal items form a group. Groups are numbered in ascending order of their items. room[item] is the number of the item's
@@ -234,7 +241,7 @@ static clv_status run_reverse_sequence(const clv__kernel_call *call) {
   int64_t rows = in->dims[0], columns = in->dims[1];
   int64_t batches = batch_first ? rows : columns, steps = batch_first ? columns : rows;
   size_t inner = (size_t)clv__dims_product(in, 2, in->rank) * clv_dtype_size_bytes(in->dtype);
-  for (int64_t b = 0; inner > 0 && b < batches; ++b) {
+  for (int64_t b = 0; inner > 0 && b < batches && !clv__is_stopped(call->stop); ++b) {
     int64_t length = clv__tensor_get_int(lengths, (size_t)b);
     if (length < 0 || length > steps) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "sequence length %lld is out of range for %lld steps",

@@ -20,7 +20,7 @@ bool clv__unique_same(const clv_tensor *data, int32_t axis, int64_t a, int64_t b
   return compare(data, axis, a, b) == 0;
 }
 
-int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, int64_t *room) {
+int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, int64_t *room, const clv__stop *stop) {
   int64_t count = axis < 0 ? clv__dims_product(data, 0, data->rank) : data->dims[axis];
   int64_t *from = order, *to = room;
   for (int64_t i = 0; i < count; ++i) order[i] = i;
@@ -28,7 +28,7 @@ int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, i
     for (int64_t begin = 0; begin < count; begin += 2 * width) {
       int64_t middle = begin + width < count ? begin + width : count;
       int64_t end = begin + 2 * width < count ? begin + 2 * width : count, a = begin, b = middle;
-      for (int64_t i = begin; i < end; ++i) {
+      for (int64_t i = begin; i < end && !clv__is_stopped(stop); ++i) {
         bool left = b >= end || (a < middle && compare(data, axis, from[a], from[b]) <= 0);
         to[i] = left ? from[a++] : from[b++];
       }

@@ -49,8 +49,8 @@ static clv__complex root(int64_t part, int64_t whole) {
 }
 
 /* Transforms a power of two of elements in place: bit-reverses their order, then applies butterflies of growing length. */
-static void radix2(clv__complex *data, int64_t n, const clv__complex *roots) {
-  for (int64_t i = 1, reversed = 0; i < n; ++i) {
+static void radix2(clv__complex *data, int64_t n, const clv__complex *roots, const clv__stop *stop) {
+  for (int64_t i = 1, reversed = 0; i < n && !clv__is_stopped(stop); ++i) {
     int64_t bit = n / 2;
     for (; reversed & bit; bit /= 2) reversed ^= bit;
     reversed |= bit;
@@ -60,9 +60,9 @@ static void radix2(clv__complex *data, int64_t n, const clv__complex *roots) {
       data[reversed] = swapped;
     }
   }
-  for (int64_t half = 1; half < n; half *= 2) {
+  for (int64_t half = 1; half < n && !clv__is_stopped(stop); half *= 2) {
     int64_t step = n / (2 * half);
-    for (int64_t from = 0; from < n; from += 2 * half) {
+    for (int64_t from = 0; from < n && !clv__is_stopped(stop); from += 2 * half) {
       clv__complex *low = data + from, *high = low + half;
       for (int64_t k = 0; k < half; ++k) {
         clv__complex turned = multiply(high[k], roots[k * step]), kept = low[k];
@@ -74,7 +74,7 @@ static void radix2(clv__complex *data, int64_t n, const clv__complex *roots) {
 }
 
 static void plain_sum(const clv__fourier *f, clv__complex *data, clv__complex *work) {
-  for (int64_t k = 0; k < f->length; ++k) {
+  for (int64_t k = 0; k < f->length && !clv__is_stopped(f->stop); ++k) {
     clv__complex sum = {0, 0};
     for (int64_t i = 0; i < f->length; ++i) {
       clv__complex term = multiply(data[i], f->roots[i * k % f->length]);
@@ -94,22 +94,22 @@ static void conjugate(clv__complex *data, int64_t count) {
 static void bluestein(const clv__fourier *f, clv__complex *data, clv__complex *work) {
   for (int64_t i = 0; i < f->length; ++i) work[i] = multiply(data[i], f->chirp[i]);
   memset(work + f->length, 0, (size_t)(f->inner - f->length) * sizeof *work);
-  radix2(work, f->inner, f->roots);
+  radix2(work, f->inner, f->roots, f->stop);
   for (int64_t i = 0; i < f->inner; ++i) work[i] = multiply(work[i], f->spectrum[i]);
   conjugate(work, f->inner); /* inverse transform; `spectrum` contains its factor 1 / inner */
-  radix2(work, f->inner, f->roots);
+  radix2(work, f->inner, f->roots, f->stop);
   conjugate(work, f->length);
   for (int64_t i = 0; i < f->length; ++i) data[i] = multiply(work[i], f->chirp[i]);
 }
 
-void clv__fourier_init(clv__fourier *fourier, int64_t length, clv__complex *tables) {
+void clv__fourier_init(clv__fourier *fourier, int64_t length, const clv__stop *stop, clv__complex *tables) {
   const int64_t inner = inner_of(length), whole = inner == 0 ? length : inner, count = inner == 0 ? length : (inner + 1) / 2;
-  *fourier = (clv__fourier){.length = length, .inner = inner, .roots = tables};
-  for (int64_t k = 0; k < count; ++k) tables[k] = root(k, whole);
+  *fourier = (clv__fourier){.length = length, .inner = inner, .roots = tables, .stop = stop};
+  for (int64_t k = 0; k < count && !clv__is_stopped(stop); ++k) tables[k] = root(k, whole);
   if (inner == 0 || inner == length) return;
   clv__complex *chirp = tables + count, *spectrum = chirp + length;
   memset(spectrum, 0, (size_t)inner * sizeof *spectrum);
-  for (int64_t k = 0; k < length; ++k) {
+  for (int64_t k = 0; k < length && !clv__is_stopped(stop); ++k) {
     /* k² modulo 2·length, so that the angle keeps its precision */
     int64_t square = (int64_t)((unsigned __int128)k * (unsigned __int128)k % (unsigned __int128)(2 * length));
     chirp[k] = root(square, 2 * length);
@@ -117,7 +117,7 @@ void clv__fourier_init(clv__fourier *fourier, int64_t length, clv__complex *tabl
     spectrum[k] = back;
     if (k > 0) spectrum[inner - k] = back;
   }
-  radix2(spectrum, inner, tables);
+  radix2(spectrum, inner, tables, stop);
   fourier->chirp = chirp;
   fourier->spectrum = spectrum;
 }
@@ -128,7 +128,7 @@ void clv__fourier_run(const clv__fourier *fourier, clv__complex *data, bool inve
   if (fourier->inner == 0)
     plain_sum(fourier, data, work);
   else if (fourier->inner == length)
-    radix2(data, length, fourier->roots);
+    radix2(data, length, fourier->roots, fourier->stop);
   else
     bluestein(fourier, data, work);
   for (int64_t i = 0; inverse && i < length; ++i) {

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stop.h"
+
 typedef struct clv__complex {
   double re, im;
 } clv__complex;
@@ -19,6 +21,7 @@ typedef struct clv__fourier {
       *roots; /* e^(-2πik/n), where n is `inner`, or `length` for direct summation; for radix 2 only the first half */
   const clv__complex *chirp;    /* e^(-πik²/length) */
   const clv__complex *spectrum; /* transform of the conjugated chirp, divided by `inner` */
+  const clv__stop *stop;        /* of the call; may be NULL. Once it is set, results are undefined */
 } clv__fourier;
 
 /* The first returns the number of elements of the tables for a length, which all threads share. The second returns that of the
@@ -27,7 +30,7 @@ size_t clv__fourier_table_count(int64_t length);
 size_t clv__fourier_work_count(int64_t length);
 
 /* Fills `tables` and points `fourier` to them. */
-void clv__fourier_init(clv__fourier *fourier, int64_t length, clv__complex *tables);
+void clv__fourier_init(clv__fourier *fourier, int64_t length, const clv__stop *stop, clv__complex *tables);
 
 /* Transforms `length` elements in place. The inverse transform also divides them by the length. */
 void clv__fourier_run(const clv__fourier *fourier, clv__complex *data, bool inverse, clv__complex *work);

@@ -136,7 +136,7 @@ static clv_status run_dft(const clv__kernel_call *call) {
   const int64_t present = x->dims[d.axis], kept = y->dims[d.axis], work_count = (int64_t)clv__fourier_work_count(d.length);
   const bool real = d.inverse && d.onesided;
   clv__complex *tables = call->scratch, *rooms = tables + clv__fourier_table_count(d.length);
-  clv__fourier_init(&fourier, d.length, tables);
+  clv__fourier_init(&fourier, d.length, call->stop, tables);
   const int threads = clv__kernel_threads(lanes, 60.0 * (double)lanes * (double)d.length);
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
@@ -186,7 +186,7 @@ static clv_status run_stft(const clv__kernel_call *call) {
   const int64_t work_count = (int64_t)clv__fourier_work_count(length);
   clv__complex *tables = call->scratch, *shared = tables + clv__fourier_table_count(length), *rooms = shared + (length + 1) / 2;
   double *weights = &shared->re;
-  clv__fourier_init(&fourier, length, tables);
+  clv__fourier_init(&fourier, length, call->stop, tables);
   for (int64_t i = 0; i < length; ++i) weights[i] = 1;
   if (window != NULL) clv__row_to_f64(window->dtype, window->data, 0, length, weights);
   const int threads = clv__kernel_threads(lanes, 60.0 * (double)lanes * (double)length);

@@ -7,7 +7,7 @@
 static clv_status run_view(const clv__kernel_call *call) {
   size_t size_bytes;
   if (call->outputs[0].dtype == CLV_DTYPE_NONE || !clv__tensor_size_bytes(&call->outputs[0], &size_bytes)) return CLV_OK;
-  clv__copy_bytes(call->outputs[0].data, call->inputs[0].data, size_bytes);
+  clv__copy_bytes(call->outputs[0].data, call->inputs[0].data, size_bytes, call->stop);
   return CLV_OK;
 }
 
@@ -44,7 +44,7 @@ static clv_status run_dropout(const clv__kernel_call *call) {
                         : mask->dtype == CLV_F64 ? (const void *)&one_f64
                                                  : (const void *)&half;
   size_t count;
-  if (clv__tensor_count(mask, &count)) clv__fill(mask->data, element, clv_dtype_size_bytes(mask->dtype), count);
+  if (clv__tensor_count(mask, &count)) clv__fill(mask->data, element, clv_dtype_size_bytes(mask->dtype), count, call->stop);
   return CLV_OK;
 }
 

@@ -68,16 +68,17 @@ clv_status clv__mean_variance_normalization(const clv__kernel_call *call) {
   double *means = call->scratch, *deviations = means + groups, count = (double)(total / groups);
   memset(means, 0, (size_t)groups * 2 * sizeof *means);
   walk w = walk_begin(x, averaged);
-  for (int64_t i = 0; i < total; ++i, walk_next(&w, x)) means[w.group] += clv__tensor_get(x, (size_t)i);
+  for (int64_t i = 0; i < total && !clv__is_stopped(call->stop); ++i, walk_next(&w, x))
+    means[w.group] += clv__tensor_get(x, (size_t)i);
   for (int64_t g = 0; g < groups; ++g) means[g] /= count;
   w = walk_begin(x, averaged);
-  for (int64_t i = 0; i < total; ++i, walk_next(&w, x)) {
+  for (int64_t i = 0; i < total && !clv__is_stopped(call->stop); ++i, walk_next(&w, x)) {
     double difference = clv__tensor_get(x, (size_t)i) - means[w.group];
     deviations[w.group] += difference * difference;
   }
   for (int64_t g = 0; g < groups; ++g) deviations[g] = sqrt(deviations[g] / count) + 1e-9;
   w = walk_begin(x, averaged);
-  for (int64_t i = 0; i < total; ++i, walk_next(&w, x)) {
+  for (int64_t i = 0; i < total && !clv__is_stopped(call->stop); ++i, walk_next(&w, x)) {
     double value = (clv__tensor_get(x, (size_t)i) - means[w.group]) / deviations[w.group];
     clv__row_from_f64(x->dtype, call->outputs[0].data, i, 1, &value);
   }
@@ -89,14 +90,14 @@ clv_status clv__mean_variance_normalization(const clv__kernel_call *call) {
 static void lp_chunk(const clv__kernel_call *call, int64_t first, int64_t size, int64_t inner, int64_t n, bool absolute) {
   const clv_tensor *x = &call->inputs[0];
   double norms[CLV__NORMALIZE_CHUNK] = {0}, values[CLV__NORMALIZE_CHUNK];
-  for (int64_t a = 0; a < size; ++a) {
+  for (int64_t a = 0; a < size && !clv__is_stopped(call->stop); ++a) {
     clv__row_to_f64(x->dtype, x->data, first + a * inner, n, values);
     for (int64_t i = 0; i < n; ++i) norms[i] += absolute ? fabs(values[i]) : values[i] * values[i];
   }
   if (!absolute) {
     for (int64_t i = 0; i < n; ++i) norms[i] = sqrt(norms[i]);
   }
-  for (int64_t a = 0; a < size; ++a) {
+  for (int64_t a = 0; a < size && !clv__is_stopped(call->stop); ++a) {
     clv__row_to_f64(x->dtype, x->data, first + a * inner, n, values);
     for (int64_t i = 0; i < n; ++i) values[i] = norms[i] == 0 ? 0 : values[i] / norms[i];
     clv__row_from_f64(x->dtype, call->outputs[0].data, first + a * inner, n, values);
@@ -116,6 +117,7 @@ clv_status clv__lp_normalization(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t start = task % chunks * CLV__NORMALIZE_CHUNK,
             n = inner - start < CLV__NORMALIZE_CHUNK ? inner - start : CLV__NORMALIZE_CHUNK;
     lp_chunk(call, task / chunks * size * inner + start, size, inner, n, absolute);
@@ -161,6 +163,7 @@ clv_status clv__lrn(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t start = task % chunks * CLV__NORMALIZE_CHUNK,
             n = plane - start < CLV__NORMALIZE_CHUNK ? plane - start : CLV__NORMALIZE_CHUNK;
     lrn_chunk(call, task / chunks * channels * plane + start, channels, plane, n);

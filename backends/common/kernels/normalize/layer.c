@@ -47,9 +47,9 @@ typedef struct layer {
   clv_tensor *y;
 } layer;
 
-static void row_apply(const layer *l, int64_t first, int64_t count, double mean, double inverse) {
+static void row_apply(const layer *l, const clv__stop *stop, int64_t first, int64_t count, double mean, double inverse) {
   double values[CLV__NORMALIZE_CHUNK], factors[CLV__NORMALIZE_CHUNK];
-  for (int64_t done = 0; done < count; done += CLV__NORMALIZE_CHUNK) {
+  for (int64_t done = 0; done < count && !clv__is_stopped(stop); done += CLV__NORMALIZE_CHUNK) {
     int64_t n = count - done < CLV__NORMALIZE_CHUNK ? count - done : CLV__NORMALIZE_CHUNK;
     clv__row_to_f64(l->x->dtype, l->x->data, first + done, n, values);
     broadcast_row(l->scale, l->scale_trailing, l->x, first + done, n, factors);
@@ -80,9 +80,10 @@ clv_status clv__layer_normalization(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
-    double mean = centred ? clv__row_deviation(x, row * count, count, 0, 1) / (double)count : 0;
-    double inverse = 1 / sqrt(clv__row_deviation(x, row * count, count, mean, 2) / (double)count + epsilon);
-    row_apply(&l, row * count, count, mean, inverse);
+    if (clv__is_stopped(call->stop)) continue;
+    double mean = centred ? clv__row_deviation(x, row * count, count, 0, 1, call->stop) / (double)count : 0;
+    double inverse = 1 / sqrt(clv__row_deviation(x, row * count, count, mean, 2, call->stop) / (double)count + epsilon);
+    row_apply(&l, call->stop, row * count, count, mean, inverse);
     const double statistics[2] = {mean, inverse};
     for (uint32_t i = 1; i < call->output_count && i < 3; ++i) {
       clv_tensor *out = &call->outputs[i];

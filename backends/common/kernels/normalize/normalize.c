@@ -12,9 +12,9 @@
  * the number of elements. */
 enum { LANES = 8 };
 
-double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power) {
+double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power, const clv__stop *stop) {
   double lanes[LANES] = {0}, chunk[CLV__NORMALIZE_CHUNK], sum = 0;
-  while (count > 0) {
+  while (count > 0 && !clv__is_stopped(stop)) {
     int64_t n = count < CLV__NORMALIZE_CHUNK ? count : CLV__NORMALIZE_CHUNK, i = 0;
     clv__row_to_f64(x->dtype, x->data, first, n, chunk);
     if (power == 1) {
@@ -35,9 +35,10 @@ double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, dou
   return sum;
 }
 
-void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift) {
+void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift,
+                     const clv__stop *stop) {
   double chunk[CLV__NORMALIZE_CHUNK];
-  while (count > 0) {
+  while (count > 0 && !clv__is_stopped(stop)) {
     int64_t n = count < CLV__NORMALIZE_CHUNK ? count : CLV__NORMALIZE_CHUNK;
     clv__row_to_f64(x->dtype, x->data, first, n, chunk);
     for (int64_t i = 0; i < n; ++i) chunk[i] = (chunk[i] - mean) * factor + shift;
@@ -57,10 +58,11 @@ static clv_status batch_run(const clv__kernel_call *call) {
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t p = 0; p < planes; ++p) {
+    if (clv__is_stopped(call->stop)) continue;
     size_t c = (size_t)(p % channels);
     double scale = clv__tensor_get(&call->inputs[1], c), bias = clv__tensor_get(&call->inputs[2], c);
     double mean = clv__tensor_get(&call->inputs[3], c), variance = clv__tensor_get(&call->inputs[4], c);
-    clv__row_affine(x, &call->outputs[0], p * plane, plane, mean, scale / sqrt(variance + epsilon), bias);
+    clv__row_affine(x, &call->outputs[0], p * plane, plane, mean, scale / sqrt(variance + epsilon), bias, call->stop);
   }
   return CLV_OK;
 }
@@ -77,14 +79,15 @@ static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool 
   (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t part = 0; part < parts; ++part) {
+    if (clv__is_stopped(call->stop)) continue;
     int64_t first = part * members * plane;
-    double mean = clv__row_deviation(x, first, members * plane, 0, 1) / count;
-    double variance = clv__row_deviation(x, first, members * plane, mean, 2) / count;
+    double mean = clv__row_deviation(x, first, members * plane, 0, 1, call->stop) / count;
+    double variance = clv__row_deviation(x, first, members * plane, mean, 2, call->stop) / count;
     for (int64_t m = 0; m < members; ++m) {
       int64_t group = part % groups;
       size_t c = (size_t)(scale_by_group ? group : group * members + m);
       double scale = clv__tensor_get(&call->inputs[1], c), bias = clv__tensor_get(&call->inputs[2], c);
-      clv__row_affine(x, &call->outputs[0], first + m * plane, plane, mean, scale / sqrt(variance + epsilon), bias);
+      clv__row_affine(x, &call->outputs[0], first + m * plane, plane, mean, scale / sqrt(variance + epsilon), bias, call->stop);
     }
   }
   return CLV_OK;

@@ -6,10 +6,11 @@
 
 enum { CLV__NORMALIZE_CHUNK = 512 /* elements converted at a time */ };
 
-/* The sum of (x - mean)^power over elements [first, first + count). `power` is 1 or 2. */
-double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power);
+/* `stop` is that of the call. The sum of (x - mean)^power over elements [first, first + count). `power` is 1 or 2. */
+double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power, const clv__stop *stop);
 /* y = (x - mean) * factor + shift over the same elements of two tensors. */
-void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift);
+void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift,
+                     const clv__stop *stop);
 
 /* Normalise over the trailing axes (layer.c). */
 clv_status clv__layer_normalization(const clv__kernel_call *call); /* also RMSNormalization */
