@@ -97,6 +97,7 @@ static void fill_table(registration *r) {
       .instance_resize = framework->request_resize != NULL ? clv__framework_instance_resize : NULL,
       .execute = clv__framework_execute,
       .event_notify = clv__framework_event_notify,
+      .stream_stop = clv__framework_stream_stop,
       .options = r->options,
       .option_count = count,
       .list = list_slot,

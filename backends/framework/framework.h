@@ -81,6 +81,11 @@ typedef struct clv__framework {
   /* Runs the request and returns when it is complete. May be called on any thread; the same request never runs twice at a
    * time. */
   clv_status (*request_run)(void *request, clv__framework_run *run, clv_error *error);
+  /* Ends request_run() of this request, which may be in progress on another thread, as soon as the library allows it: it then
+   * returns an error. Optional: without this slot, a run that has begun runs to its end. request_resume(), which comes before the
+   * next run, takes it back. */
+  void (*request_stop)(void *request);
+  void (*request_resume)(void *request);
 } clv__framework;
 
 /* Returns the backend table of a framework, for the framework's query function to return. The table is never freed. `framework`

@@ -143,12 +143,14 @@ clv_status clv__framework_executable_load(clv_device *device, const void *data, 
 
 static clv_status run_launch(clv__framework_work *work, clv_error *error);
 static void finish_launch(clv__framework_work *work);
+static void stop_launch(clv__framework_work *work);
+static void resume_launch(clv__framework_work *work);
 
 static launch *create_launch(clv_instance *instance) {
   size_t count = (size_t)instance->executable->input_count + instance->executable->output_count;
   launch *made = clv__allocate_zero(instance->device->allocator, sizeof *made + count * sizeof *made->bindings);
   if (made == NULL) return NULL;
-  made->work = (clv__framework_work){run_launch, finish_launch};
+  made->work = (clv__framework_work){run_launch, finish_launch, stop_launch, resume_launch};
   made->instance = instance;
   return made;
 }
@@ -201,6 +203,18 @@ static clv_status run_launch(clv__framework_work *work, clv_error *error) {
   return self->instance->device->framework->request_run(self->instance->request, &self->run, error);
 }
 
+static void stop_launch(clv__framework_work *work) {
+  const clv_instance *instance = ((launch *)work)->instance;
+  const clv__framework *framework = instance->device->framework;
+  if (instance->request != NULL && framework->request_stop != NULL) framework->request_stop(instance->request);
+}
+
+static void resume_launch(clv__framework_work *work) {
+  const clv_instance *instance = ((launch *)work)->instance;
+  const clv__framework *framework = instance->device->framework;
+  if (instance->request != NULL && framework->request_resume != NULL) framework->request_resume(instance->request);
+}
+
 static clv_status fill_launch(launch *self, const clv_execute_args *args, clv_error *error) {
   const clv_executable *executable = self->instance->executable;
   if (args->input_count != executable->input_count || args->output_count != executable->output_count) {
@@ -237,7 +251,7 @@ clv_status clv__framework_execute(clv_device *device, clv_instance *instance, cl
     status = clv__framework_enqueue(device, stream, &self->work, error);
     if (status == CLV_OK) return CLV_OK; /* finish_launch() returns the launch */
   } else if (status == CLV_OK) {
-    status = run_launch(&self->work, error);
+    status = clv__framework_run_here(device, stream, &self->work, error);
   }
   put_back_locked(self);
   return status;

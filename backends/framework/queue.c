@@ -31,7 +31,9 @@ struct clv_stream {
   clv_device *device;
   pthread_t thread;
   bool started, ending;
-  pthread_cond_t filled; /* signals that the ring has work */
+  bool is_stopped;              /* until stream_synchronize() */
+  clv__framework_work *running; /* in progress; NULL: none */
+  pthread_cond_t filled;        /* signals that the ring has work */
   uint64_t enqueued, finished;
   clv_error failure;
   command ring[RING];
@@ -147,10 +149,30 @@ static void execute_mark(clv_stream *stream, const command *c) {
   notify_reached(event);
 }
 
-/* Executes work or a copy, without the lock. */
-static clv_status execute_work(const command *c, clv_error *error) {
-  if (c->kind == COMMAND_WORK) return c->work->run(c->work, error);
+static clv_status refuse_stopped(clv_error *error) {
+  return clv__error_set(error, CLV_CANCELLED, "the stream was stopped");
+}
+
+/* Runs work without the lock, which is held before and after. A run that fails after it was stopped was cancelled. */
+static clv_status run_work(clv_stream *stream, clv__framework_work *work, clv_error *error) {
+  pthread_mutex_t *lock = &stream->device->queue.lock;
+  work->resume(work);
+  stream->running = work;
+  pthread_mutex_unlock(lock);
+  clv_status status = work->run(work, error);
+  pthread_mutex_lock(lock);
+  stream->running = NULL;
+  return status != CLV_OK && stream->is_stopped ? refuse_stopped(error) : status;
+}
+
+/* Executes work or a copy. Called with the lock held; releases it meanwhile. */
+static clv_status execute_work(clv_stream *stream, const command *c, clv_error *error) {
+  pthread_mutex_t *lock = &stream->device->queue.lock;
+  if (stream->is_stopped) return refuse_stopped(error);
+  if (c->kind == COMMAND_WORK) return run_work(stream, c->work, error);
+  pthread_mutex_unlock(lock);
   if (c->copy.size_bytes > 0) memcpy(c->copy.to, c->copy.from, c->copy.size_bytes);
+  pthread_mutex_lock(lock);
   return CLV_OK;
 }
 
@@ -168,9 +190,7 @@ static bool step(clv_stream *stream) {
     --c.mark.event->pending;
   } else if (stream->failure.status == CLV_OK && !queue->closing) {
     clv_error failure = {0};
-    pthread_mutex_unlock(&queue->lock);
-    clv_status status = execute_work(&c, &failure);
-    pthread_mutex_lock(&queue->lock);
+    clv_status status = execute_work(stream, &c, &failure);
     if (queue->abandoned) return false; /* the work may refer to memory of the host that is already freed */
     failure.status = status;
     if (status != CLV_OK) stream->failure = failure;
@@ -220,6 +240,8 @@ static void for_streams(clv_device *device, void (*what)(clv_stream *stream)) {
 }
 
 static void wake(clv_stream *stream) {
+  stream->is_stopped = true;
+  if (stream->running != NULL) stream->running->stop(stream->running);
   pthread_cond_signal(&stream->filled);
 }
 
@@ -266,14 +288,33 @@ void clv__framework_stream_destroy(clv_device *device, clv_stream *stream) {
 }
 
 clv_status clv__framework_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
-  if (!device->is_async) return CLV_OK;
   pthread_mutex_lock(&device->queue.lock);
   uint64_t target = stream->enqueued;
   bool drained = true;
   while (stream->finished < target && drained) drained = wait_for_change(&device->queue);
   clv_status status = drained ? stream->failure.status : refuse_abandoned(error);
   if (drained && status != CLV_OK && error != NULL) *error = stream->failure;
-  if (drained) stream->failure.status = CLV_OK;
+  if (drained) {
+    stream->failure.status = CLV_OK;
+    stream->is_stopped = false;
+  }
+  pthread_mutex_unlock(&device->queue.lock);
+  return status;
+}
+
+clv_status clv__framework_stream_stop(clv_device *device, clv_stream *stream, clv_error *error) {
+  (void)error;
+  pthread_mutex_lock(&device->queue.lock);
+  stream->is_stopped = true;
+  if (stream->running != NULL) stream->running->stop(stream->running);
+  pthread_mutex_unlock(&device->queue.lock);
+  return CLV_OK;
+}
+
+clv_status clv__framework_run_here(clv_device *device, clv_stream *stream, clv__framework_work *work, clv_error *error) {
+  pthread_mutex_lock(&device->queue.lock);
+  clv_status status = stream->is_stopped ? refuse_stopped(error) : run_work(stream, work, error);
+  if (status == CLV_CANCELLED) clv__error_set(&stream->failure, status, "the stream was stopped");
   pthread_mutex_unlock(&device->queue.lock);
   return status;
 }
@@ -346,7 +387,6 @@ void clv__framework_event_destroy(clv_device *device, clv_event *event) {
 /* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other stream
  * needs to be woken then: a command waits only for records that were enqueued before it. */
 static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event *event, command_kind kind, clv_error *error) {
-  if (!device->is_async) return CLV_OK;
   pthread_mutex_lock(&device->queue.lock);
   clv_status status = CLV_OK;
   command c = {.kind = kind, .mark = {event, kind == COMMAND_RECORD ? event->recorded + 1 : event->recorded, event->waits}};
@@ -381,7 +421,6 @@ clv_status clv__framework_event_wait(clv_device *device, clv_stream *stream, clv
 }
 
 clv_status clv__framework_event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
-  if (!device->is_async) return CLV_OK;
   pthread_mutex_lock(&device->queue.lock);
   uint64_t target = event->recorded;
   bool reached = true;

@@ -6,7 +6,10 @@
  * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. Events
  * carry the failure to the streams and callers that wait for them. A wait is for the last record that was enqueued before it. The
  * records of one event are reached in the order in which they were enqueued. So a command waits only for commands that were
- * enqueued before it, and a deadlock is impossible. */
+ * enqueued before it, and a deadlock is impossible.
+ *
+ * A stream that is stopped skips the work that has not begun, and asks the framework to end the request that runs. From then on
+ * it is like a stream that failed with CLV_CANCELLED. That also holds for devices that work in the caller's thread. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_QUEUE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_QUEUE_H
 
@@ -16,6 +19,9 @@
 typedef struct clv__framework_work {
   clv_status (*run)(struct clv__framework_work *work, clv_error *error);
   void (*done)(struct clv__framework_work *work);
+  /* Called with the lock held: ends a run() that is in progress, and, before the next one, takes that back. */
+  void (*stop)(struct clv__framework_work *work);
+  void (*resume)(struct clv__framework_work *work);
 } clv__framework_work;
 
 void clv__framework_queue_init(clv__framework_queue *queue);
@@ -26,6 +32,8 @@ void clv__framework_queue_finish(clv_device *device);
 
 /* For an asynchronous device. Returns CLV_DEVICE_ERROR if the device was closed in the meantime. */
 clv_status clv__framework_enqueue(clv_device *device, clv_stream *stream, clv__framework_work *work, clv_error *error);
+/* For a device that works in the caller's thread: runs the work, unless the stream was stopped. */
+clv_status clv__framework_run_here(clv_device *device, clv_stream *stream, clv__framework_work *work, clv_error *error);
 clv_status clv__framework_enqueue_copy(clv_device *device, clv_stream *stream, void *to, const void *from, size_t size_bytes,
                                        clv_error *error);
 
@@ -33,6 +41,7 @@ clv_status clv__framework_enqueue_copy(clv_device *device, clv_stream *stream, v
 clv_status clv__framework_stream_create(clv_device *device, clv_stream **stream, clv_error *error);
 void clv__framework_stream_destroy(clv_device *device, clv_stream *stream);
 clv_status clv__framework_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__framework_stream_stop(clv_device *device, clv_stream *stream, clv_error *error);
 clv_status clv__framework_event_create(clv_device *device, clv_event **event, clv_error *error);
 void clv__framework_event_destroy(clv_device *device, clv_event *event);
 clv_status clv__framework_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error);

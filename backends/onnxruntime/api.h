@@ -51,7 +51,12 @@ typedef struct clv__ort_api {
   CALL(SetSessionLogSeverityLevel)(clv__ort_options *options, int severity);
   CALL(SetSessionGraphOptimizationLevel)(clv__ort_options *options, int level);
   CALL(SetIntraOpNumThreads)(clv__ort_options *options, int count);
-  GAP(25, 48)
+  GAP(25, 38)
+  CALL(CreateRunOptions)(clv__ort_run_options **options);
+  GAP(40, 45)
+  CALL(RunOptionsSetTerminate)(clv__ort_run_options *options);
+  CALL(RunOptionsUnsetTerminate)(clv__ort_run_options *options);
+  GAP(48, 48)
   CALL(CreateTensorWithDataAsOrtValue)
   (const clv__ort_memory *memory, void *data, size_t size_bytes, const int64_t *dims, size_t rank, int dtype,
    clv__ort_value **value);
@@ -71,7 +76,8 @@ typedef struct clv__ort_api {
   void (*ReleaseMemoryInfo)(clv__ort_memory *memory);
   void (*ReleaseSession)(clv__ort_session *session);
   void (*ReleaseValue)(clv__ort_value *value);
-  GAP(97, 98)
+  void (*ReleaseRunOptions)(clv__ort_run_options *options);
+  GAP(98, 98)
   void (*ReleaseTensorTypeAndShapeInfo)(clv__ort_tensor_info *info);
   void (*ReleaseSessionOptions)(clv__ort_options *options);
   GAP(101, 119)
@@ -115,12 +121,15 @@ CLV__ORT_PLACE(CreateSessionFromArray, 8);
 CLV__ORT_PLACE(CreateSessionOptions, 10);
 CLV__ORT_PLACE(SetSessionLogSeverityLevel, 22);
 CLV__ORT_PLACE(SetIntraOpNumThreads, 24);
+CLV__ORT_PLACE(CreateRunOptions, 39);
+CLV__ORT_PLACE(RunOptionsSetTerminate, 46);
 CLV__ORT_PLACE(CreateTensorWithDataAsOrtValue, 49);
 CLV__ORT_PLACE(GetTensorMutableData, 51);
 CLV__ORT_PLACE(GetTensorElementType, 60);
 CLV__ORT_PLACE(GetTensorTypeAndShape, 65);
 CLV__ORT_PLACE(CreateCpuMemoryInfo, 69);
 CLV__ORT_PLACE(ReleaseEnv, 92);
+CLV__ORT_PLACE(ReleaseRunOptions, 97);
 CLV__ORT_PLACE(ReleaseTensorTypeAndShapeInfo, 99);
 CLV__ORT_PLACE(DisablePerSessionThreads, 120);
 CLV__ORT_PLACE(GetAvailableProviders, 125);

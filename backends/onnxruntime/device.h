@@ -94,5 +94,7 @@ clv_status clv__ort_request_create(void *model, const clv_tensor *inputs, uint32
 clv_status clv__ort_request_resize(void *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
 void clv__ort_request_destroy(void *request);
 clv_status clv__ort_request_run(void *request, clv__framework_run *run, clv_error *error);
+void clv__ort_request_stop(void *request);
+void clv__ort_request_resume(void *request);
 
 #endif

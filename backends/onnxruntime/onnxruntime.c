@@ -22,6 +22,8 @@ clv_status clv__onnxruntime_backend_query(const clv_host *host, void *user_data,
       .request_resize = clv__ort_request_resize,
       .request_destroy = clv__ort_request_destroy,
       .request_run = clv__ort_request_run,
+      .request_stop = clv__ort_request_stop,
+      .request_resume = clv__ort_request_resume,
   };
   (void)host;
   (void)user_data;

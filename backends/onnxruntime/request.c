@@ -15,6 +15,7 @@ typedef struct request {
   clv__ort_model *model;
   slot *slots;             /* inputs, then outputs */
   clv__ort_value **values; /* in the same order, as arguments of a run */
+  clv__ort_run_options *options;
 } request;
 
 static const clv_allocator *allocator_of(const request *self) {
@@ -32,6 +33,7 @@ void clv__ort_request_destroy(void *given) {
   const clv_allocator *allocator = allocator_of(self);
   size_t count = (size_t)self->model->input_count + self->model->output_count;
   for (size_t i = 0; i < count && self->slots != NULL; ++i) clear_slot(self->model->device->api, &self->slots[i]);
+  if (self->options != NULL) self->model->device->api->ReleaseRunOptions(self->options);
   clv__release(allocator, self->slots);
   clv__release(allocator, self->values);
   clv__release(allocator, self);
@@ -72,8 +74,29 @@ clv_status clv__ort_request_create(void *model, const clv_tensor *inputs, uint32
     clv__ort_request_destroy(self);
     return clv__error_memory(error, count * sizeof *self->slots);
   }
+  clv_status status = clv__ort_check(m->device->api, m->device->api->CreateRunOptions(&self->options), "CreateRunOptions", error);
+  if (status != CLV_OK) {
+    self->options = NULL;
+    clv__ort_request_destroy(self);
+    return status;
+  }
   *out = self;
   return CLV_OK;
+}
+
+/* A run looks at the flag before each node. */
+void clv__ort_request_stop(void *given) {
+  request *self = given;
+  clv_error ignored;
+  (void)clv__ort_check(self->model->device->api, self->model->device->api->RunOptionsSetTerminate(self->options),
+                       "RunOptionsSetTerminate", &ignored);
+}
+
+void clv__ort_request_resume(void *given) {
+  request *self = given;
+  clv_error ignored;
+  (void)clv__ort_check(self->model->device->api, self->model->device->api->RunOptionsUnsetTerminate(self->options),
+                       "RunOptionsUnsetTerminate", &ignored);
 }
 
 clv_status clv__ort_request_resize(void *given, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
@@ -158,10 +181,11 @@ clv_status clv__ort_request_run(void *given, clv__framework_run *run, clv_error 
     CLV__TRY(bind(self, s, &run->outputs[i].type, error));
     outputs[i] = s->value;
   }
-  clv_status status = clv__ort_check(api,
-                                     api->Run(model->session, NULL, model->input_names, (const clv__ort_value *const *)inputs,
-                                              run->input_count, model->output_names, run->output_count, outputs),
-                                     "Run", error);
+  clv_status status =
+      clv__ort_check(api,
+                     api->Run(model->session, self->options, model->input_names, (const clv__ort_value *const *)inputs,
+                              run->input_count, model->output_names, run->output_count, outputs),
+                     "Run", error);
   for (uint32_t i = 0; i < run->output_count; ++i) {
     if (!is_open(&run->outputs[i]) || outputs[i] == NULL) continue;
     clv__ort_value *made = outputs[i];

@@ -87,6 +87,7 @@ typedef struct ov_partial_shape {
   X(int, infer_request_set_tensor_by_const_port, (ov_infer_request * request, const ov_port *port, const ov_tensor *tensor))    \
   X(int, infer_request_get_tensor_by_const_port, (const ov_infer_request *request, const ov_port *port, ov_tensor **tensor))    \
   X(int, infer_request_infer, (ov_infer_request * request))                                                                     \
+  X(int, infer_request_cancel, (ov_infer_request * request))                                                                    \
   X(void, infer_request_free, (ov_infer_request * request))
 
 /* The loaded library: a pointer to each entry point, named without "ov_". The library is never unloaded,

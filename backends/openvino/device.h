@@ -69,5 +69,6 @@ clv_status clv__openvino_request_create(void *model, const clv_tensor *inputs, u
 clv_status clv__openvino_request_resize(void *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
 void clv__openvino_request_destroy(void *request);
 clv_status clv__openvino_request_run(void *request, clv__framework_run *run, clv_error *error);
+void clv__openvino_request_stop(void *request);
 
 #endif

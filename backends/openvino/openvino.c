@@ -23,6 +23,7 @@ clv_status clv__openvino_backend_query(const clv_host *host, void *user_data, co
       .request_resize = clv__openvino_request_resize,
       .request_destroy = clv__openvino_request_destroy,
       .request_run = clv__openvino_request_run,
+      .request_stop = clv__openvino_request_stop,
   };
   (void)host;
   (void)user_data;

@@ -205,6 +205,12 @@ static clv_status copy_output(const request *self, uint32_t index, clv__framewor
   return CLV_OK;
 }
 
+/* Does nothing if no run is in progress. The next run is not affected, so there is nothing to take back. */
+void clv__openvino_request_stop(void *handle) {
+  const request *self = handle;
+  (void)self->model->device->ov->infer_request_cancel(self->infer);
+}
+
 clv_status clv__openvino_request_run(void *handle, clv__framework_run *run, clv_error *error) {
   request *self = handle;
   const clv__openvino_model *model = self->model;

@@ -20,6 +20,7 @@ typedef struct fake_control {
   atomic_bool hang;    /* while true, runs wait; then they fail */
   atomic_bool hold;    /* while true, runs wait; then they continue */
   atomic_int hung;     /* number of runs that have begun to wait */
+  atomic_bool stopped; /* ends runs that wait because of `hold` */
 } fake_control;
 static fake_control fake;
 
@@ -197,7 +198,10 @@ static clv_status fake_run(void *request, clv__framework_run *run, clv_error *er
     return clv__error_set(error, CLV_DEVICE_ERROR, "it hung");
   }
   if (atomic_load(&fake.hold)) atomic_fetch_add(&fake.hung, 1);
-  while (atomic_load(&fake.hold)) usleep(1000);
+  while (atomic_load(&fake.hold)) {
+    if (atomic_load(&fake.stopped)) return clv__error_set(error, CLV_DEVICE_ERROR, "it was terminated");
+    usleep(1000);
+  }
   if (atomic_fetch_add(&fake.runs, 1) + 1 == atomic_load(&fake.fail_run)) {
     return clv__error_set(error, CLV_DEVICE_ERROR, "the fake fails");
   }
@@ -222,6 +226,16 @@ static clv_status fake_run(void *request, clv__framework_run *run, clv_error *er
   return status;
 }
 
+static void fake_stop(void *request) {
+  (void)request;
+  atomic_store(&fake.stopped, true);
+}
+
+static void fake_resume(void *request) {
+  (void)request;
+  atomic_store(&fake.stopped, false);
+}
+
 static clv_status fake_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   static const clv_option_info options[] = {{"level", "a number", "nothing"}};
   static const clv__framework framework = {
@@ -241,6 +255,8 @@ static clv_status fake_query(const clv_host *host, void *user_data, const clv_ba
       .request_create = fake_request_create,
       .request_destroy = fake_request_destroy,
       .request_run = fake_run,
+      .request_stop = fake_stop,
+      .request_resume = fake_resume,
   };
   (void)host;
   (void)user_data;

@@ -275,6 +275,44 @@ static void records_keep_their_failures(void **state) {
   check_earlier_record(false);
 }
 
+/* ---- Stopping ---- */
+
+/* Ends the run in progress, skips the next one, and works again after stream_synchronize(). */
+static void stopped_streams(void **state) {
+  (void)state;
+  rig r;
+  work w;
+  clv_error error = {0};
+  clv_stream *stream;
+  clv_event *event;
+  rig_open(&r, NULL);
+  work_open(&w, &r);
+  assert_ok(r.backend->stream_create(r.device, &stream, &error), error);
+  assert_ok(r.backend->event_create(r.device, &event, &error), error);
+  for (int round = 0; round < 3; ++round) {
+    atomic_store(&fake.hung, 0);
+    atomic_store(&fake.hold, true);
+    w.x[0] = w.y[0] = 5;
+    assert_ok(work_run(&w, &r, stream, &error), error);
+    assert_ok(work_run(&w, &r, stream, &error), error);
+    assert_ok(r.backend->event_record(r.device, event, stream, &error), error);
+    while (atomic_load(&fake.hung) == 0) usleep(1000);
+    assert_ok(r.backend->stream_stop(r.device, stream, &error), error);
+    assert_int_equal(r.backend->event_synchronize(r.device, event, &error), CLV_CANCELLED);
+    assert_int_equal(r.backend->stream_synchronize(r.device, stream, &error), CLV_CANCELLED);
+    assert_int_equal(atomic_load(&fake.hung), 1); /* the second run never began */
+    assert_true(w.y[0] == 5);
+    atomic_store(&fake.hold, false);
+    assert_ok(work_run(&w, &r, stream, &error), error);
+    assert_ok(r.backend->stream_synchronize(r.device, stream, &error), error);
+    assert_true(w.y[0] == -5);
+  }
+  r.backend->event_destroy(r.device, event);
+  r.backend->stream_destroy(r.device, stream);
+  work_close(&w, &r);
+  rig_close(&r);
+}
+
 /* ---- A run that does not end ---- */
 
 /* An allocator that never frees, for what a hung device leaves behind. A list of all allocations keeps the leak checker from
@@ -342,6 +380,6 @@ static void hung_runs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(random_commands), cmocka_unit_test(many_runs),
                                      cmocka_unit_test(failures_travel), cmocka_unit_test(records_keep_their_failures),
-                                     cmocka_unit_test(hung_runs)};
+                                     cmocka_unit_test(stopped_streams), cmocka_unit_test(hung_runs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
