@@ -40,10 +40,11 @@ clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_s
   CLV__TRY(clv__opencl_instance_check(instance, args, error));
   if (stream->recording != NULL) return clv__opencl_capture_add(device, stream->recording, instance, args, error);
   cl_command_queue queue;
+  CLV__TRY(clv__opencl_pace_check(&stream->pace, error));
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   CLV__TRY(clv__opencl_instance_bind(device, instance, args->inputs, args->outputs, error));
   CLV__TRY(clv__opencl_faults_watch(device, instance->faults, &stream->watch, error));
-  CLV__TRY(clv__opencl_instance_enqueue(device, instance, queue, error));
+  CLV__TRY(clv__opencl_instance_enqueue(device, instance, stream, error));
   return clv__opencl_faults_read(device, instance->faults, queue, error);
 }
 
@@ -113,6 +114,7 @@ clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, cons
       .save = &save_slots,
       .scratch = &scratch_slots,
       .capture = &capture_slots,
+      .stream_stop = clv__opencl_stream_stop,
   };
   (void)host;
   (void)user_data;

@@ -140,10 +140,13 @@ static clv_status move_bound(clv_device *device, clv__opencl_bound *bound, uint3
   return CLV_OK;
 }
 
-clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, cl_command_queue queue, clv_error *error) {
+clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, clv_stream *stream, clv_error *error) {
+  cl_command_queue queue;
+  CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   const clv__opencl_steps *steps = &instance->variant->steps;
   CLV__TRY(move_bound(device, instance->inputs, instance->executable->input_count, true, queue, error));
   for (size_t s = 0; s < steps->count; ++s) {
+    CLV__TRY(clv__opencl_pace_launch(device, &stream->pace, queue, error));
     CLV__TRY(clv__opencl_step_enqueue(device, instance, &steps->items[s], instance->kernels[s], queue, error));
   }
   return move_bound(device, instance->outputs, instance->executable->output_count, false, queue, error);

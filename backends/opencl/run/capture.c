@@ -163,6 +163,7 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
   cl_command_queue queue;
   if (stream->recording != NULL)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph cannot be launched on a stream that is capturing");
+  CLV__TRY(clv__opencl_pace_check(&stream->pace, error));
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   for (size_t i = 0; i < captured->count; ++i)
     CLV__TRY(clv__opencl_faults_watch(device, captured->entries[i].instance->faults, &stream->watch, error));
@@ -173,7 +174,7 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
     clv_instance *instance = captured->entries[i].instance;
     if (captured->commands == NULL) {
       CLV__TRY(bind_entry(device, &captured->entries[i], error));
-      CLV__TRY(clv__opencl_instance_enqueue(device, instance, queue, error));
+      CLV__TRY(clv__opencl_instance_enqueue(device, instance, stream, error));
     }
     CLV__TRY(clv__opencl_faults_read(device, instance->faults, queue, error));
   }

@@ -73,8 +73,8 @@ clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_ex
 /* Sets the arguments that changed since the last call. */
 clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance, const clv_binding *inputs,
                                      const clv_binding *outputs, clv_error *error);
-/* Enqueues every step with the current bindings. */
-clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, cl_command_queue queue, clv_error *error);
+/* Enqueues every step with the current bindings, until the stream is stopped. */
+clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, clv_stream *stream, clv_error *error);
 /* Records every step into a command buffer, which the caller finalizes. *fits becomes false if some step cannot be recorded. Each
  * launch has its own kernel object, stored in `kernels` (by step; the caller releases them), because some drivers read the
  * arguments when a command buffer is enqueued, not when it is recorded. */

@@ -8,6 +8,7 @@ static void stream_destroy(clv_device *device, void *self) {
   clv_stream *stream = self;
   /* When an abandoned device is closed, pending copies may still use host memory, which is freed after the close. */
   if (stream->queue != NULL) device->cl->clFinish(stream->queue);
+  (void)clv__opencl_pace_restart(device, &stream->pace);
   clv__opencl_staging_finish(device, &stream->staging);
   if (stream->queue != NULL) device->cl->clReleaseCommandQueue(stream->queue);
   clv__opencl_watch_release(device, stream->watch);
@@ -46,13 +47,25 @@ static clv_status wait_for(clv_device *device, cl_event event, clv_error *error)
   return code == CL_SUCCESS ? CLV_OK : clv__opencl_failed(error, "clWaitForEvents", code);
 }
 
+static clv_status refuse_skipped(clv_error *error) {
+  return clv__error_set(error, CLV_CANCELLED, "the stream was stopped");
+}
+
+clv_status clv__opencl_stream_stop(clv_device *device, clv_stream *stream, clv_error *error) {
+  (void)device;
+  (void)error;
+  atomic_store(&stream->pace.is_stopped, true);
+  return CLV_OK;
+}
+
 clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
-  if (stream->queue == NULL) return CLV_OK;
+  if (stream->queue == NULL) return clv__opencl_pace_restart(device, &stream->pace) ? refuse_skipped(error) : CLV_OK;
   cl_event marker;
   CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", device->cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
   clv_status status = wait_for(device, marker, error);
   device->cl->clReleaseEvent(marker);
   clv__opencl_staging_settle(device, &stream->staging);
+  if (clv__opencl_pace_restart(device, &stream->pace) && status == CLV_OK) status = refuse_skipped(error);
   clv_status found = clv__opencl_watch_check(device, stream->watch, stream->queue, status == CLV_OK ? error : NULL);
   return status == CLV_OK ? found : status;
 }
@@ -68,6 +81,7 @@ struct clv_event {
   clv__object object;
   pthread_mutex_t lock;     /* guards `marker` and `watch`, which are replaced while other threads wait for the old ones */
   cl_event marker;          /* NULL: never recorded, or recorded on a stream that was never used */
+  bool is_skipped;          /* the stream had refused work when the event was recorded */
   clv__opencl_watch *watch; /* of the stream on which the event was recorded */
 };
 
@@ -101,6 +115,13 @@ static cl_event marker_of(clv_device *device, clv_event *event, clv__opencl_watc
   return marker;
 }
 
+static bool was_skipped(clv_event *event) {
+  pthread_mutex_lock(&event->lock);
+  bool is_skipped = event->is_skipped;
+  pthread_mutex_unlock(&event->lock);
+  return is_skipped;
+}
+
 clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
   const clv__opencl_icd *cl = device->cl;
   CLV__TRY(not_recording(stream, "recording an event", error));
@@ -118,6 +139,7 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
   pthread_mutex_lock(&event->lock);
   before = event->marker;
   clv__opencl_watch *watch_before = event->watch;
+  event->is_skipped = stream->pace.is_skipped;
   event->marker = marker;
   event->watch = watch;
   pthread_mutex_unlock(&event->lock);
@@ -128,6 +150,7 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
 
 clv_status clv__opencl_event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
   CLV__TRY(not_recording(stream, "waiting for an event", error));
+  if (was_skipped(event)) stream->pace.is_skipped = true;
   clv__opencl_watch *watch = NULL;
   cl_event marker = marker_of(device, event, &watch);
   cl_command_queue queue;
@@ -153,6 +176,7 @@ clv_status clv__opencl_event_synchronize(clv_device *device, clv_event *event, c
     if (status == CLV_OK) status = clv__opencl_watch_check(device, watch, NULL, error);
     device->cl->clReleaseEvent(marker);
   }
+  if (status == CLV_OK && was_skipped(event)) status = refuse_skipped(error);
   clv__opencl_watch_release(device, watch);
   return status;
 }
@@ -226,6 +250,7 @@ clv_status clv__opencl_copy_in(clv_device *device, clv_stream *stream, clv_buffe
                                uint64_t size_bytes, clv_error *error) {
   cl_command_queue queue;
   CLV__TRY(not_recording(stream, "a copy", error));
+  CLV__TRY(clv__opencl_pace_check(&stream->pace, error));
   CLV__TRY(clv__host_check_range(to->size_bytes, to_offset, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
@@ -236,6 +261,7 @@ clv_status clv__opencl_copy_out(clv_device *device, clv_stream *stream, void *to
                                 uint64_t size_bytes, clv_error *error) {
   cl_command_queue queue;
   CLV__TRY(not_recording(stream, "a copy", error));
+  CLV__TRY(clv__opencl_pace_check(&stream->pace, error));
   CLV__TRY(clv__host_check_range(from->size_bytes, from_offset, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));

@@ -4,6 +4,7 @@
 
 #include "backends/opencl/device.h"
 #include "faults.h"
+#include "pace.h"
 #include "staging.h"
 
 struct clv_stream {
@@ -11,6 +12,7 @@ struct clv_stream {
   cl_command_queue queue;  /* created on first use */
   clv_captured *recording; /* the capture that is being recorded; NULL if none is */
   clv__opencl_staging staging;
+  clv__opencl_pace pace;
   clv__opencl_watch *watch; /* input errors of its executions; NULL if no kernel checks its input */
 };
 
@@ -23,6 +25,7 @@ void clv__opencl_notices_finish(clv_device *device);
 clv_status clv__opencl_stream_create(clv_device *device, clv_stream **stream, clv_error *error);
 void clv__opencl_stream_destroy(clv_device *device, clv_stream *stream);
 clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__opencl_stream_stop(clv_device *device, clv_stream *stream, clv_error *error);
 clv_status clv__opencl_event_create(clv_device *device, clv_event **event, clv_error *error);
 void clv__opencl_event_destroy(clv_device *device, clv_event *event);
 clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error);
