@@ -27,9 +27,14 @@ typedef struct clv_session_options {
   clv_dtype precision; /* CLV_BF16: capable devices may multiply f32 values in bf16 and accumulate in f32; values that cross
                           a partition boundary stay f32. CLV_F32, CLV_DTYPE_NONE: compute as the model says */
   const clv_compiled *compiled; /* the first place to look for executables; must outlive the session. NULL: none */
+  /* Called in a thread of the session if a call of a device has not returned although device_time_limit_s passed and the device
+   * was asked to stop. Nothing can interrupt such a call, so its run never ends: the program can only report `message`, which
+   * names the device and the partition, and exit. NULL: the message is logged at level 0. */
+  void (*stuck)(void *user_data, const char *message);
+  void *user_data;
 } clv_session_options;
 #define CLV_SESSION_OPTIONS_INIT \
-  { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0, CLV_DTYPE_NONE, NULL }
+  { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0, CLV_DTYPE_NONE, NULL, NULL, NULL }
 
 /* Compiles every partition and uploads the weights. `options` may be NULL. `plan` must outlive the session.
  *

@@ -42,13 +42,13 @@ static int next_signal(int timeout_ms) {
   return byte;
 }
 
-static void end_process(void) {
-  static const char text[] = "cleave: interrupted\n";
+void cli_interrupt_exit(const char *message, int status) {
+  char line[1200];
   clv__temporaries_remove();
-  if (isatty(STDERR_FILENO) != 0 && write(STDERR_FILENO, "\n", 1) < 0) _exit(cli_interrupt_status()); /* ^C is in this line */
-  ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  const int length = snprintf(line, sizeof line, "%scleave: %s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", message);
+  ssize_t written = write(STDERR_FILENO, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
   (void)written;
-  _exit(cli_interrupt_status());
+  _exit(status);
 }
 
 /* Lets the command end by itself for the time of grace; if it keeps something, until the next signal. */
@@ -63,8 +63,7 @@ static void *watch(void *unused) {
     if (next_signal((int)((end_ns - now_ns) / 1000000) + 1) != 0) break;
   }
   while (atomic_load(&is_kept) && next_signal(GRACE_MS) == 0) continue;
-  end_process();
-  return NULL;
+  cli_interrupt_exit("interrupted", cli_interrupt_status()); /* on a terminal, ^C is in the line */
 }
 
 static void leave_to_system(void) {

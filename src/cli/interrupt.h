@@ -15,6 +15,8 @@ const clv__stop *cli_interrupt_keep(void);
 /* Ends what cli_interrupt_keep() began. */
 void cli_interrupt_keep_end(void);
 bool cli_is_interrupted(void);
+/* Removes temporary files, prints a line and exits, from any thread, while the command itself cannot end. */
+_Noreturn void cli_interrupt_exit(const char *message, int status);
 /* The exit status for the signal that came. */
 int cli_interrupt_status(void);
 

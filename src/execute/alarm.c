@@ -1,13 +1,19 @@
-/* A thread that ends runs at their time limits while no other thread can: the driver is inside a device that works in its thread,
- * or the run is still queued. It is created with the first limit that needs it. */
+/* A thread that ends runs at their time limits while no other thread can: the driver is inside a call of a device, or the run is
+ * still queued. It is created with the first limit that needs it. If a device does not return although it was stopped, the thread
+ * tells the program. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "execute/session_own.h"
 
+enum { PATIENCE_NS = 1000000000 }; /* for a device that was stopped to return */
+
 typedef struct setting {
   uint64_t until_ns; /* UINT64_MAX: none */
+  uint32_t step;     /* the one whose device the driver called */
   bool is_of_device; /* the device's limit, not the run's */
+  bool is_stoppable; /* at the limit, the request is stopped */
+  bool is_late;      /* the limit has passed: at `until_ns`, the device is stuck */
 } setting;
 
 struct clv__alarm {
@@ -20,15 +26,38 @@ struct clv__alarm {
   bool is_closing;
 };
 
+/* Tells the program that a call does not return. The caller holds the lock, and does not hold it during the callback. */
+static void tell_stuck(clv__alarm *alarm, uint32_t index) {
+  const clv_session_options *options = &alarm->session->options;
+  const clv__request *request = alarm->session->requests[index];
+  clv_error text = {0};
+  clv__error_set(&text, CLV_DEVICE_ERROR, "the call has not returned after %g s, and cannot be interrupted",
+                 options->device_time_limit_s + (double)PATIENCE_NS / 1e9);
+  clv__request_step_failed(request, alarm->settings[index].step, CLV_DEVICE_ERROR, &text);
+  pthread_mutex_unlock(&alarm->lock);
+  if (options->stuck != NULL)
+    options->stuck(options->user_data, text.message);
+  else
+    clv__context_log(alarm->session->devices->context, 0, "%s", text.message);
+  pthread_mutex_lock(&alarm->lock);
+}
+
 /* Stops the requests whose time has come. They stay valid, because their drivers clear their settings first, which needs the
  * lock. Returns the time of the next alarm. */
 static uint64_t stop_late(clv__alarm *alarm) {
   uint64_t now_ns = clv__clock_ns(), next_ns = alarm->queue_ns;
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
     setting *s = &alarm->settings[i];
-    if (s->until_ns <= now_ns) {
-      clv__request_stop(alarm->session->requests[i], NULL, s->is_of_device);
+    if (s->until_ns <= now_ns && s->is_late) {
       s->until_ns = UINT64_MAX;
+      tell_stuck(alarm, i);
+      return 0; /* the settings may have changed meanwhile */
+    }
+    if (s->until_ns <= now_ns) {
+      if (s->is_stoppable) clv__request_stop(alarm->session->requests[i], NULL, s->is_of_device);
+      s->until_ns = clv__request_device_deadline_ns(alarm->session->requests[i]); /* none if devices have no limit */
+      if (s->is_of_device) s->until_ns = now_ns + PATIENCE_NS;
+      s->is_late = true;
     }
     if (s->until_ns < next_ns) next_ns = s->until_ns;
   }
@@ -84,11 +113,18 @@ clv_status clv__alarm_start(clv_session *session, clv_error *error) {
   return status;
 }
 
-void clv__alarm_set(clv__request *request, uint64_t until_ns, bool is_of_device) {
+void clv__alarm_set(clv__request *request, uint32_t step, uint64_t until_ns, bool is_of_device, bool is_stoppable) {
   clv__alarm *alarm = request->session->alarm;
   pthread_mutex_lock(&alarm->lock);
-  alarm->settings[request->index] = (setting){until_ns, is_of_device};
-  if (until_ns != UINT64_MAX) pthread_cond_signal(&alarm->changed);
+  alarm->settings[request->index] = (setting){until_ns, step, is_of_device, is_stoppable, false};
+  pthread_cond_signal(&alarm->changed);
+  pthread_mutex_unlock(&alarm->lock);
+}
+
+void clv__alarm_clear(clv__request *request) {
+  clv__alarm *alarm = request->session->alarm;
+  pthread_mutex_lock(&alarm->lock);
+  alarm->settings[request->index] = (setting){.until_ns = UINT64_MAX};
   pthread_mutex_unlock(&alarm->lock);
 }
 

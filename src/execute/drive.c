@@ -12,7 +12,7 @@ typedef struct drive {
   uint64_t news;                      /* the board's `news` when look() last read the board */
   uint32_t completed[CLV__MAX_LANES]; /* by lane: steps known to be complete */
   uint32_t steps_told;                /* steps reported to the progress callback */
-  uint32_t here;                      /* the last step issued on a device that works in this thread */
+  uint32_t here;                      /* the step that was stopped because its device exceeded its time limit */
 } drive;
 
 static bool is_synchronous(const clv__request *request, uint32_t lane) {
@@ -149,10 +149,7 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   CLV__TRY(check_waits(d, track, error));
   uint64_t begin_ns = is_traced ? clv__clock_ns() : 0;
   request->marks[step].issued_ns = begin_ns;
-  if (is_now)
-    d->here = step;
-  else
-    CLV__TRY(event_status(d, step, wait_on_device(d, track, error), error));
+  if (!is_now) CLV__TRY(event_status(d, step, wait_on_device(d, track, error), error));
   request->leap = 0;
   CLV__TRY(clv__request_step(request, step, track->lane, &request->marks[step].is_uncut, error));
   step = d->schedule->lane_steps[track->lane][track->position + request->leap];
@@ -171,19 +168,29 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   return CLV_OK;
 }
 
-/* Issues a step on a device that works in this thread, which another thread may stop meanwhile. Such a device serves one request
- * of the session at a time. */
-static clv_status issue_here(drive *d, uint32_t step, clv_error *error) {
+/* Issues a step. The alarm watches the call: it stops a device that works in this thread at the time limits, and tells the
+ * program if any device does not return. */
+static clv_status issue_in_time(drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
-  uint32_t device = clv__lane_device(d->schedule->tracks[step].lane);
-  bool in_turn = request->session->options.in_flight > 1;
-  if (in_turn) CLV__TRY(clv__turn_begin(request, device, d->order, error));
-  uint64_t device_ns = clv__request_device_deadline_ns(request), order_ns = d->order->deadline_ns;
-  bool is_limited = device_ns != UINT64_MAX || order_ns != UINT64_MAX;
-  if (is_limited) clv__alarm_set(request, device_ns < order_ns ? device_ns : order_ns, device_ns < order_ns);
+  const bool is_now = is_synchronous(request, d->schedule->tracks[step].lane);
+  uint64_t device_ns = clv__request_device_deadline_ns(request), order_ns = is_now ? d->order->deadline_ns : UINT64_MAX;
+  if (device_ns == UINT64_MAX && order_ns == UINT64_MAX) return issue(d, step, error);
+  clv__alarm_set(request, step, device_ns < order_ns ? device_ns : order_ns, device_ns < order_ns, is_now);
   clv_status status = issue(d, step, error);
-  if (is_limited) clv__alarm_set(request, UINT64_MAX, false);
-  if (in_turn) clv__turn_end(request, device);
+  clv__alarm_clear(request);
+  if (!request->stopping.is_late) return status;
+  request->failed_device = clv__lane_device(d->schedule->tracks[step].lane); /* not those whose streams were stopped with it */
+  d->here = step;
+  return CLV_CANCELLED;
+}
+
+/* Issues a step on a device that works in this thread. Such a device serves one request of the session at a time. */
+static clv_status issue_here(drive *d, uint32_t step, clv_error *error) {
+  uint32_t device = clv__lane_device(d->schedule->tracks[step].lane);
+  bool in_turn = d->request->session->options.in_flight > 1;
+  if (in_turn) CLV__TRY(clv__turn_begin(d->request, device, d->order, error));
+  clv_status status = issue_in_time(d, step, error);
+  if (in_turn) clv__turn_end(d->request, device);
   return status;
 }
 
@@ -199,7 +206,7 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
       while (*issued < schedule->lane_ends[lane]) {
         uint32_t step = schedule->lane_steps[lane][*issued];
         if (!can_issue(d, &schedule->tracks[step])) break;
-        CLV__TRY(issue(d, step, error));
+        CLV__TRY(issue_in_time(d, step, error));
         more = *any = true;
       }
     }

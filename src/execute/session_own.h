@@ -445,11 +445,13 @@ void clv__request_stop(clv__request *request, const clv__order *order, bool is_l
 /* Ends the run of `order`: stops its streams and ends its waits. */
 void clv__session_stop(clv_session *session, const clv__order *order);
 
-/* alarm.c: clv__alarm_start() creates the alarm of a session, if there is none. clv__alarm_set() stops the request at a time;
- * UINT64_MAX: never. `is_of_device`: this is the limit of a device. clv__alarm_set_queue() ends queued runs at that time, if
- * their limits are over. */
+/* alarm.c: clv__alarm_start() creates the alarm of a session, if there is none. clv__alarm_set(): the
+ * driver calls the device of `step`. At `until_ns`, the request is stopped if it is `is_stoppable`; if the call does not return
+ * even then, and devices have a limit, the program is told. `is_of_device`: the time is the device's limit.
+ * clv__alarm_set_queue() ends queued runs at that time, if their limits are over. */
 clv_status clv__alarm_start(clv_session *session, clv_error *error);
-void clv__alarm_set(clv__request *request, uint64_t until_ns, bool is_of_device);
+void clv__alarm_set(clv__request *request, uint32_t step, uint64_t until_ns, bool is_of_device, bool is_stoppable);
+void clv__alarm_clear(clv__request *request); /* the call has returned */
 void clv__alarm_set_queue(clv_session *session, uint64_t until_ns);
 void clv__alarm_destroy(clv__alarm *alarm); /* accepts NULL */
 

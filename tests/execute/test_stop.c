@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "../analysis/bodies.h"
+#include "backends/cpu/cpu.h"
 #include "machine.h"
 
 static const char *const specs[] = {"all"};
@@ -222,6 +223,63 @@ static void slow_devices(void **state) {
   }
 }
 
+/* ---- Calls that do not return ---- */
+
+typedef struct told {
+  atomic_uint calls;
+  char message[256];
+} told;
+
+static void note_stuck(void *user_data, const char *message) {
+  told *t = user_data;
+  snprintf(t->message, sizeof t->message, "%s", message);
+  atomic_fetch_add(&t->calls, 1);
+}
+
+/* execute() takes longer than the limit and the patience after it. */
+static interposer_fate delay_execute(void *user_data, const interposer_call *called) {
+  (void)user_data;
+  return (interposer_fate){.delay_s = called->slot == INTERPOSER_execute ? 1.4 : 0};
+}
+
+/* The program is told about a device whose call does not return. If it does in the end, a device that works in the caller's
+ * thread is removed. */
+static void stuck_devices(void **state) {
+  (void)state;
+  static const interposer_order orders[] = {INTERPOSER_SYNCHRONOUS, INTERPOSER_ASYNCHRONOUS};
+  for (size_t i = 0; i < 2; ++i) {
+    scene s;
+    told t = {0};
+    interposer *slow =
+        interposer_create(&(interposer_options){.name = "slow", .query = clv__cpu_backend_query, .order = orders[i]});
+    machine_open_with(&s.m, slow, "slow,cpu", 0, NULL);
+    s.graph = make_loop(&s.m.counting.allocator, false);
+    s.plan = machine_plan(&s.m, s.graph, "*=slow", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv_session_options options = CLV_SESSION_OPTIONS_INIT;
+    options.device_time_limit_s = 0.1;
+    options.stuck = note_stuck;
+    options.user_data = &t;
+    options.no_fallback = true;
+    clv_error error = {0};
+    assert_ok(clv_session_create(s.plan, &options, &s.session, &error), error);
+    interposer_set_hook(slow, delay_execute, NULL);
+    job j;
+    make_job(&j, 2, 1);
+    clv_status status = clv_session_run(s.session, j.inputs, 3, &j.output, 1, &error);
+    if (orders[i] == INTERPOSER_SYNCHRONOUS) { /* the other one did all its work within the call */
+      assert_int_equal(status, CLV_DEVICE_ERROR);
+      assert_non_null(strstr(error.message, " on slow: nodes"));
+      assert_non_null(strstr(error.message, "it did not finish within 0.1 s"));
+    }
+    assert_int_equal(atomic_load(&t.calls), 1);
+    assert_non_null(strstr(t.message, " on slow: nodes"));
+    assert_non_null(strstr(t.message, "the call has not returned after 1.1 s, and cannot be interrupted"));
+    interposer_set_hook(slow, NULL, NULL);
+    end(&s);
+    interposer_destroy(slow);
+  }
+}
+
 /* Stops at random moments. */
 static void random_moments(void **state) {
   (void)state;
@@ -256,8 +314,8 @@ static void random_moments(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(endless_loops), cmocka_unit_test(waiting_runs),   cmocka_unit_test(queued_runs_tell),
-      cmocka_unit_test(slow_devices),  cmocka_unit_test(random_moments),
+      cmocka_unit_test(endless_loops), cmocka_unit_test(waiting_runs),  cmocka_unit_test(queued_runs_tell),
+      cmocka_unit_test(slow_devices),  cmocka_unit_test(stuck_devices), cmocka_unit_test(random_moments),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

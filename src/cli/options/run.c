@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/console.h"
+#include "cli/interrupt.h"
 #include "cli/options/options.h"
 
 void cli_context_options(cli_invocation *cli, clv_context_options *options) {
@@ -23,6 +24,12 @@ void cli_context_options(cli_invocation *cli, clv_context_options *options) {
   options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);
 }
 
+/* A device's call never returns: all that is left is to say so and to exit. */
+static void end_stuck(void *user_data, const char *message) {
+  (void)user_data;
+  cli_interrupt_exit(message, CLI_EXIT_FAILED);
+}
+
 void cli_session_options(cli_invocation *cli, clv_session_options *options) {
   *options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
   options->deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
@@ -32,4 +39,5 @@ void cli_session_options(cli_invocation *cli, clv_session_options *options) {
   options->in_flight = (uint32_t)cli_number(cli, OPTION_IN_FLIGHT, 1);
   options->device_time_limit_s = cli_real(cli, OPTION_DEVICE_TIME_LIMIT, 0);
   options->no_fallback = cli_is_given(cli, OPTION_NO_FALLBACK);
+  options->stuck = end_stuck;
 }
