@@ -61,17 +61,20 @@ typedef struct clv_plan_options {
   const char *offload; /* whether `propagate` gives a device a node that it prefers although the node's weights are in host
                           memory. "on": always; "off": never; "auto" (also NULL): always, except if `weights` placed the node's
                           weights in host memory and copying them in every run takes longer than the device saves */
+  bool (*go_on)(void *user_data); /* called often while the plan is made; return false to end that with CLV_CANCELLED. A device's
+                                     verdict on one node is not interrupted. May be NULL */
+  void *go_on_user_data;
 } clv_plan_options;
 #define CLV_PLAN_OPTIONS_INIT                                                                                                    \
   {                                                                                                                              \
     sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, \
-        false, false, NULL                                                                                                       \
+        false, false, NULL, NULL, NULL                                                                                           \
   }
 
 /* Plans `graph` for `devices`. Both must outlive the plan.
  * Errors: CLV_NOT_SUPPORTED if no device can run some node (the message has every device's reason), or if a pin cannot be
- * satisfied; CLV_INVALID_ARGUMENT for unknown names or strategies, for contradictory sizes, and if the contexts of the graph and
- * the devices have different allocators. */
+ * satisfied; CLV_CANCELLED by go_on(); CLV_INVALID_ARGUMENT for unknown names or strategies, for contradictory sizes, and if the
+ * contexts of the graph and the devices have different allocators. */
 CLV_API CLV_MUST_USE clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv_plan_options *options,
                                               clv_plan **plan, clv_error *error);
 

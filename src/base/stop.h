@@ -13,4 +13,18 @@ static inline bool clv__is_stopped(const clv__stop *stop) {
   return stop != NULL && atomic_load_explicit(stop, memory_order_relaxed);
 }
 
+/* The same for work whose caller is asked instead: go_on() returns false to end it. */
+typedef struct clv__poll {
+  bool (*go_on)(void *user_data); /* may be NULL */
+  void *user_data;
+  bool is_stopped; /* go_on() has returned false; it is not called again */
+} clv__poll;
+
+/* Asks. `poll` may be NULL. */
+static inline bool clv__poll_stops(clv__poll *poll) {
+  if (poll == NULL || poll->go_on == NULL) return false;
+  if (!poll->is_stopped) poll->is_stopped = !poll->go_on(poll->user_data);
+  return poll->is_stopped;
+}
+
 #endif

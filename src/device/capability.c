@@ -60,7 +60,8 @@ static void ask(const clv_host *host, const clv__device *device, const clv_graph
 }
 
 clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
-                               clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error) {
+                               clv_support_fn support, void *user_data, clv__poll *poll, clv__capability *capability,
+                               clv_error *error) {
   clv__arena_init(&capability->arena, clv__context_allocator(devices->context));
   capability->device_count = devices->count;
   size_t cells = (size_t)whole->node_count * devices->count;
@@ -78,6 +79,7 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
   size_t text_capacity = 0;
   for (uint32_t node = 0; status == CLV_OK && node < whole->node_count; ++node) {
     if (folded != NULL && folded[node]) continue;
+    if (clv__poll_stops(poll)) status = clv__error_set(error, CLV_CANCELLED, "planning was cancelled");
     for (uint32_t d = 0; status == CLV_OK && d < devices->count; ++d) {
       clv_verdict verdict;
       const clv_graph_view *view = view_for(&devices->items[d], whole, typical, open, node, &verdict);

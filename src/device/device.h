@@ -7,6 +7,7 @@
 
 #include "analysis/open.h"
 #include "base/error.h"
+#include "base/stop.h"
 #include "cache/cache.h"
 #include "cleave/devices.h"
 #include "cleave/plan.h"
@@ -112,9 +113,10 @@ typedef struct clv__capability {
 
 /* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL: every
  * size is known). supports() of a device with static shapes gets typical sizes if the node may be padded. `support` may be
- * NULL. */
+ * NULL. CLV_CANCELLED if `poll`, which may be NULL, ends it. */
 clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
-                               clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error);
+                               clv_support_fn support, void *user_data, clv__poll *poll, clv__capability *capability,
+                               clv_error *error);
 void clv__capability_finish(clv__capability *capability);
 
 static inline const char *clv__capability_reason(const clv__capability *capability, clv_node_id node, uint32_t device) {

@@ -246,17 +246,19 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   plan->split_is_given = options.split != NULL;
   clv_status status;
   clv_graph_view *whole;
+  clv__poll poll = {options.go_on, options.go_on_user_data, false};
   start = now_ms();
   clv__devices_lock(devices);
   CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
   CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, plan->open, options.support,
-                                    options.support_user_data, &plan->capability, error));
+                                    options.support_user_data, &poll, &plan->capability, error));
   plan->time_capability_ms = now_ms() - start;
   CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
   bool is_complete;
   do { /* again without each device that fails to choose its groups */
     CLV__TRY_GOTO(clv__plan_check_supported(plan, options.name_others ? whole : NULL, error));
     CLV__TRY_GOTO(set_problem(plan, &options, error));
+    plan->problem->poll = &poll;
     CLV__TRY_GOTO(clv__plan_ask_claims(plan, whole, &is_complete, error));
   } while (!is_complete);
   clv__place_input input = {.problem = plan->problem,
@@ -265,7 +267,11 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                             .split_is_given = plan->split_is_given,
                             .record_passes = options.record_passes,
                             .claims = plan->claims};
-  CLV__TRY_GOTO(clv__plan_place(plan, is.strategy, &input, error));
+  status = clv__plan_place(plan, is.strategy, &input, error);
+  plan->problem->poll = NULL;
+  if (poll.is_stopped)
+    status = clv__error_set(error, CLV_CANCELLED, "planning was cancelled"); /* whatever was found until then */
+  CLV__TRY_GOTO(status);
   CLV__TRY_GOTO(clv__graph_check_files(graph, error));
 cleanup:
   clv__devices_unlock(devices);

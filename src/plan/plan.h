@@ -91,7 +91,7 @@ struct clv_plan {
   clv__cost_model *costs;
   const char *profile;      /* hash of the profile's content, NULL: none */
   const char *profile_path; /* NULL: none, or not from a file */
-  const clv__problem *problem;
+  clv__problem *problem;
   const uint32_t *problem_nodes; /* by graph node: its number in the problem, CLV__NONE for folded nodes */
   uint32_t *problem_devices;     /* by problem node */
   clv__reader_counts readers;    /* for the placement `problem_devices` */

@@ -53,7 +53,7 @@ static void list_others(const clv_plan *plan, const clv_graph_view *whole, clv_n
   memset(is_skipped, true, plan->graph->node_count);
   is_skipped[node] = false;
   if (clv_devices_open(plan->devices->context, &options, &found, NULL) == CLV_OK) {
-    if (clv__capability_ask(found, whole, is_skipped, plan->open, NULL, NULL, &capability, NULL) == CLV_OK) {
+    if (clv__capability_ask(found, whole, is_skipped, plan->open, NULL, NULL, NULL, &capability, NULL) == CLV_OK) {
       for (uint32_t d = 0; d < found->count && used < room; ++d) {
         const char *name = found->items[d].name;
         if (clv__capability_reason(&capability, node, d) != NULL || clv__devices_find(plan->devices, name) != CLV__NO_ID)

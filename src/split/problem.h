@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/stop.h"
 
 #define CLV__NONE UINT32_MAX                 /* no node, value, device or partition */
 #define CLV__NO_TIME UINT64_MAX              /* time of a node on a device that cannot run it */
@@ -75,6 +76,8 @@ typedef struct clv__problem {
   const uint32_t *node_ids, *value_ids, *weight_ids;
   const char *const *node_names, *const *value_names, *const *weight_names;
   const char *const *device_names;
+
+  clv__poll *poll; /* whether planning should end; NULL: it never ends early */
 } clv__problem;
 
 /* Adds times; saturates at CLV__NO_TIME instead of overflowing. */

@@ -13,6 +13,7 @@ const char *clv__objective_name(clv__objective objective) {
 
 clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
                       clv__arena *arena, clv__cut *cut, clv_error *error) {
+  if (clv__poll_stops(problem->poll)) return clv__error_set(error, CLV_CANCELLED, "planning was cancelled");
   if (mode == CLV__SPLIT_LINEAR) return clv__split_linear(problem, devices, groups, arena, cut, error);
   return clv__split_convex(problem, devices, groups, mode == CLV__SPLIT_FEWEST, arena, cut, error);
 }

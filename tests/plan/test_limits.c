@@ -209,7 +209,7 @@ static void find_choices(trial *t, uint32_t *choices) {
   clv__arena_init(&arena, graph->allocator);
   assert_ok(clv__shapes_infer(graph, NULL, 0, 0, &shapes, &error), error);
   assert_ok(clv__view_create_whole(graph, shapes->types, &arena, &whole, &error), error);
-  assert_ok(clv__capability_ask(t->m.devices, whole, shapes->node_folded, NULL, NULL, NULL, &capability, &error), error);
+  assert_ok(clv__capability_ask(t->m.devices, whole, shapes->node_folded, NULL, NULL, NULL, NULL, &capability, &error), error);
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     choices[n] = 0;
     for (uint32_t d = 0; d < clv_devices_count(t->m.devices); ++d)

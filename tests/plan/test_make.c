@@ -315,8 +315,44 @@ static void plan_files_read_back(void **state) {
   close_all(&f);
 }
 
+/* ---- Cancelling ---- */
+
+typedef struct counted {
+  uint32_t calls, last; /* planning is cancelled at call number `last` */
+} counted;
+
+static bool go_on(void *user_data) {
+  counted *c = user_data;
+  assert_true(c->calls < c->last); /* it is not asked again once it was told to end */
+  return ++c->calls < c->last;
+}
+
+static void planning_is_cancelled(void **state) {
+  (void)state;
+  fixture f;
+  clv_plan *plan;
+  open_with(&f, NULL);
+  counted c = {0, UINT32_MAX};
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.go_on = go_on;
+  options.go_on_user_data = &c;
+  clv_plan_destroy(plan_with(&f, &options));
+  uint32_t all = c.calls;
+  assert_true(all > f.graph->node_count); /* for each node, and for each cut that was tried */
+  for (uint32_t last = 1; last <= all; last += 1 + last / 8) {
+    clv_error error = {0};
+    c = (counted){0, last};
+    assert_int_equal(clv_plan_make(f.graph, f.devices, &options, &plan, &error), CLV_CANCELLED);
+    assert_string_equal(error.message, "planning was cancelled");
+    assert_null(plan);
+    assert_int_equal(c.calls, last);
+  }
+  close_all(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(planning_is_cancelled),
       cmocka_unit_test(other_devices_are_named),
       cmocka_unit_test(pins_hold),
       cmocka_unit_test(pins_agree),

@@ -117,7 +117,7 @@ static clv_status analyse(cli_inspection *in, clv_error *error) {
   if (status == CLV_OK) status = clv__open_find(graph, in->shapes, given, size_count, &in->arena, &open, error);
   if (status == CLV_OK) status = clv__view_create_whole(graph, in->shapes->types, &in->arena, &whole, error);
   if (status == CLV_OK) {
-    status = clv__capability_ask(in->job.devices, whole, in->shapes->node_folded, open, NULL, NULL, &in->capability, error);
+    status = clv__capability_ask(in->job.devices, whole, in->shapes->node_folded, open, NULL, NULL, NULL, &in->capability, error);
   }
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", in->job.path);
   in->has_capability = true;

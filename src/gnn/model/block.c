@@ -149,7 +149,7 @@ static clv_status ask(clv_devices *devices, uint32_t device, const clv__block_vi
                       clv_error *error) {
   clv__capability capability;
   const clv_graph_view *view = whole->view;
-  CLV__TRY(clv__capability_ask(devices, view, whole->shapes->node_folded, NULL, NULL, NULL, &capability, error));
+  CLV__TRY(clv__capability_ask(devices, view, whole->shapes->node_folded, NULL, NULL, NULL, NULL, &capability, error));
   *runs = true;
   for (uint32_t n = 0; n < view->node_count && *runs; ++n) {
     const char *why = clv__capability_reason(&capability, n, device);
