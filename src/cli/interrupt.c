@@ -1,5 +1,6 @@
 /* See interrupt.h. The handler only writes the number of the signal to a pipe. A thread reads it and does the rest, because
- * removing files is not safe in a handler. */
+ * removing files is not safe in a handler. The handler runs on that thread alone: the signals are blocked on all others, because
+ * generated code of oneDNN (2.6, sgemm for AVX2) keeps data further below the stack pointer than a handler may find it. */
 #define _GNU_SOURCE /* pipe2 */
 #include "cli/interrupt.h"
 
@@ -25,6 +26,11 @@ static int pipe_ends[2] = {-1, -1};
 static clv__stop is_interrupted;
 static atomic_bool is_kept;
 static atomic_int caught; /* the first signal; 0: none */
+
+static void fill_set(sigset_t *set) {
+  sigemptyset(set);
+  for (int i = 0; i < SIGNAL_COUNT; ++i) sigaddset(set, signals[i]);
+}
 
 static void on_signal(int number) {
   int code = errno;
@@ -55,6 +61,9 @@ void cli_interrupt_exit(const char *message, int status) {
 static void *watch(void *unused) {
   (void)unused;
   int number;
+  sigset_t ours;
+  fill_set(&ours);
+  pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
   while ((number = next_signal(-1)) == 0) continue;
   atomic_store(&caught, number);
   atomic_store(&is_interrupted, true);
@@ -67,6 +76,9 @@ static void *watch(void *unused) {
 }
 
 static void leave_to_system(void) {
+  sigset_t ours;
+  fill_set(&ours);
+  pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
   for (int i = 0; i < SIGNAL_COUNT; ++i) {
     struct sigaction now;
     if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(signals[i], SIG_DFL);
@@ -76,11 +88,11 @@ static void leave_to_system(void) {
 void cli_interrupt_begin(void) {
   struct sigaction action, before;
   pthread_t thread;
-  sigset_t all, old;
+  sigset_t all, old, ours;
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;
   if (fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK) != 0) return;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* the thread inherits it: handlers run on the command's threads */
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* the thread inherits it */
   int code = pthread_create(&thread, NULL, watch, NULL);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (code != 0 || pthread_atfork(NULL, NULL, leave_to_system) != 0) return;
@@ -91,6 +103,8 @@ void cli_interrupt_begin(void) {
   for (int i = 0; i < SIGNAL_COUNT; ++i) {
     if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
   }
+  fill_set(&ours);
+  pthread_sigmask(SIG_BLOCK, &ours, NULL); /* all later threads inherit it */
 }
 
 const clv__stop *cli_interrupt_keep(void) {
