@@ -1,51 +1,28 @@
-/* See layers.h. A node's rank is the length of the longest path to it, but nodes without inputs are just above their first
- * reader. Edges across several ranks get a point in each rank, so that they bend around nodes. The order within the ranks is
- * found by sweeping down and up with the barycentre heuristic. For this order, the positions minimise the squared distances to
- * the neighbours' mean, one rank at a time; pooling adjacent violators solves this exactly. */
+/* See layers.h. A node's rank is the length of the longest path to it; then nodes move down to their first reader if that
+ * shortens their edges. Edges across several ranks get a point in each rank, so that they bend around nodes. The order within the
+ * ranks is found by sweeping down and up with the barycentre heuristic. For this order, the positions minimise the squared
+ * distances to the neighbours' mean, one rank at a time; pooling adjacent violators solves this exactly. */
 #include "report/picture/layers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 };
-static const double POINT_WIDTH = 10, POINT_WEIGHT = 4; /* a bend point weighs more than a node (1), so that edges are straight */
+/* Nodes weigh 1 where two members of a rank want the same place; see want(). */
+static const double POINT_WIDTH = 10, POINT_WEIGHT = 4, LEAVING_WEIGHT = 0.02;
 
 typedef struct layout {
   const clv__layers_input *input;
   clv__layers *layers;
   clv__arena *arena;
-  uint32_t count;                                  /* nodes, then edge points */
-  uint32_t link_count;                             /* number of links: the parts of edges between neighbouring ranks */
-  uint32_t *ranks;                                 /* by node and edge point */
-  uint32_t *positions;                             /* by node and edge point: its position in the rank's order */
-  double *x, *wanted;                              /* by node and edge point: its centre, and where it would ideally be */
-  uint32_t *first, *members;                       /* CSR by rank: nodes and edge points, in the rank's order */
+  uint32_t count;               /* nodes, then edge points */
+  uint32_t link_count;          /* number of links: the parts of edges between neighbouring ranks */
+  uint32_t *ranks;              /* by node and edge point */
+  uint32_t *positions;          /* by node and edge point: its position in the rank's order */
+  double *x, *wanted, *weights; /* by node and edge point: its centre, where it would ideally be, and how strongly */
+  uint32_t *first, *members;    /* CSR by rank: nodes and edge points, in the rank's order */
   uint32_t *down_offsets, *down, *up_offsets, *up; /* CSR: neighbours in the next and the previous rank */
 } layout;
-
-static void rank_nodes(layout *l) {
-  const clv__layers_input *in = l->input;
-  uint32_t *ranks = l->layers->ranks,
-           *least =
-               l->positions; /* by node: the least rank of its readers (in the memory of `positions`, which is not needed yet) */
-  for (uint32_t v = 0; v < in->node_count; ++v) {
-    for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
-      uint32_t from = l->up[i];
-      if (ranks[from] + 1 > ranks[v]) ranks[v] = ranks[from] + 1;
-    }
-  }
-  for (uint32_t v = 0; v < in->node_count; ++v) least[v] = UINT32_MAX;
-  for (uint32_t e = 0; e < in->edge_count; ++e) {
-    if (ranks[in->to[e]] < least[in->from[e]]) least[in->from[e]] = ranks[in->to[e]];
-  }
-  for (uint32_t v = 0; v < in->node_count; ++v) {
-    bool is_source = l->up_offsets[v] == l->up_offsets[v + 1];
-    if (is_source && least[v] != UINT32_MAX) ranks[v] = least[v] - 1;
-  }
-  for (uint32_t v = 0; v < in->node_count; ++v) {
-    if (ranks[v] + 1 > l->layers->rank_count) l->layers->rank_count = ranks[v] + 1;
-  }
-}
 
 /* Builds a CSR of `entries` by `keys`. Entries with equal keys keep their order. */
 static bool index_pairs(clv__arena *arena, uint32_t node_count, uint32_t count, const uint32_t *keys, const uint32_t *entries,
@@ -57,6 +34,59 @@ static bool index_pairs(clv__arena *arena, uint32_t node_count, uint32_t count, 
   for (uint32_t v = 0; v < node_count; ++v) (*offsets)[v + 2] += (*offsets)[v + 1];
   for (uint32_t i = 0; i < count; ++i) (*items)[(*offsets)[keys[i] + 1]++] = entries[i];
   return true;
+}
+
+/* Returns the total length of a node's edges if the node had this rank. Edges too long to be bent all count the same: they are no
+ * worse for being longer. Edges from sources with one reader do not count, because such a source follows its reader. */
+static uint64_t length_of_edges(const layout *l, uint32_t v, uint32_t rank) {
+  const uint32_t *ranks = l->layers->ranks;
+  uint64_t sum = 0;
+  for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
+    uint32_t from = l->up[i], span = rank - ranks[from];
+    bool follows = l->up_offsets[from] == l->up_offsets[from + 1] && l->down_offsets[from + 1] - l->down_offsets[from] == 1;
+    sum += follows ? 0 : span < LONGEST_BENT ? span : LONGEST_BENT;
+  }
+  for (uint32_t i = l->down_offsets[v]; i < l->down_offsets[v + 1]; ++i) {
+    uint32_t span = ranks[l->down[i]] - rank;
+    sum += span < LONGEST_BENT ? span : LONGEST_BENT;
+  }
+  return sum;
+}
+
+/* Moves nodes down to their first reader if this shortens their edges: sources, and what is computed from inputs alone long
+ * before it is needed. */
+static void lower_nodes(layout *l) {
+  uint32_t *ranks = l->layers->ranks;
+  for (uint32_t v = l->input->node_count; v-- > 0;) {
+    uint32_t lowest = UINT32_MAX;
+    for (uint32_t i = l->down_offsets[v]; i < l->down_offsets[v + 1]; ++i) {
+      if (ranks[l->down[i]] - 1 < lowest) lowest = ranks[l->down[i]] - 1;
+    }
+    if (lowest == UINT32_MAX || lowest == ranks[v]) continue;
+    uint64_t here = length_of_edges(l, v, ranks[v]), there = length_of_edges(l, v, lowest);
+    if (there < here || (there == here && lowest - ranks[v] > LONGEST_BENT)) ranks[v] = lowest;
+  }
+}
+
+/* Numbers the ranks that have nodes. */
+static void close_ranks(layout *l) {
+  uint32_t *ranks = l->layers->ranks, *numbers = l->positions; /* by rank; there are no more ranks than nodes */
+  memset(numbers, 0, l->input->node_count * sizeof *numbers);
+  for (uint32_t v = 0; v < l->input->node_count; ++v) numbers[ranks[v]] = 1;
+  for (uint32_t r = 0; r < l->input->node_count; ++r) numbers[r] = numbers[r] != 0 ? l->layers->rank_count++ : 0;
+  for (uint32_t v = 0; v < l->input->node_count; ++v) ranks[v] = numbers[ranks[v]];
+}
+
+static void rank_nodes(layout *l) {
+  uint32_t *ranks = l->layers->ranks;
+  for (uint32_t v = 0; v < l->input->node_count; ++v) {
+    for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
+      uint32_t from = l->up[i];
+      if (ranks[from] + 1 > ranks[v]) ranks[v] = ranks[from] + 1;
+    }
+  }
+  lower_nodes(l);
+  close_ranks(l);
 }
 
 static bool is_bent(const layout *l, uint32_t edge) {
@@ -110,7 +140,11 @@ static bool fill_ranks(layout *l) {
   l->positions = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->positions);
   l->x = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->x);
   l->wanted = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->wanted);
-  if (l->first == NULL || l->members == NULL || l->positions == NULL || l->x == NULL || l->wanted == NULL) return false;
+  l->weights = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->weights);
+  if (l->first == NULL || l->members == NULL || l->positions == NULL || l->x == NULL || l->wanted == NULL || l->weights == NULL) {
+    return false;
+  }
+  for (uint32_t v = 0; v < l->count; ++v) l->weights[v] = 1;
   uint32_t *next = clv__arena_allocate_zero(l->arena, (size_t)l->layers->rank_count + 1, sizeof *next);
   if (next == NULL) return false;
   for (uint32_t v = 0; v < l->count; ++v) ++l->first[l->ranks[v] + 1];
@@ -176,8 +210,7 @@ static void position_rank(layout *l, uint32_t rank, pool *pools) {
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t v = l->members[first + i];
     if (i > 0) shift += (width_of(l, l->members[first + i - 1]) + width_of(l, v)) / 2 + l->input->gap;
-    double weight = v < l->input->node_count ? 1 : POINT_WEIGHT;
-    pools[used++] = (pool){(l->wanted[v] - shift) * weight, weight, i + 1};
+    pools[used++] = (pool){(l->wanted[v] - shift) * l->weights[v], l->weights[v], i + 1};
     while (used > 1 && pools[used - 2].sum * pools[used - 1].weight >= pools[used - 1].sum * pools[used - 2].weight) {
       pools[used - 2].sum += pools[used - 1].sum;
       pools[used - 2].weight += pools[used - 1].weight;
@@ -194,12 +227,21 @@ static void position_rank(layout *l, uint32_t rank, pool *pools) {
   }
 }
 
+/* Wants each member below or above the mean of its neighbours. The main path of a network with skip connections is to be
+ * straight, and the skip connections beside it: so edges across several ranks count little where they leave or enter a node, and
+ * much in between. */
 static void want(layout *l, uint32_t rank, const uint32_t *offsets, const uint32_t *neighbours) {
+  uint32_t nodes = l->input->node_count;
   for (uint32_t i = l->first[rank]; i < l->first[rank + 1]; ++i) {
     uint32_t v = l->members[i];
-    double sum = 0;
-    for (uint32_t k = offsets[v]; k < offsets[v + 1]; ++k) sum += l->x[neighbours[k]];
-    l->wanted[v] = offsets[v + 1] > offsets[v] ? sum / (offsets[v + 1] - offsets[v]) : l->x[v];
+    double sum = 0, weights = 0;
+    for (uint32_t k = offsets[v]; k < offsets[v + 1]; ++k) {
+      bool leaves = v < nodes && neighbours[k] >= nodes;
+      sum += l->x[neighbours[k]] * (leaves ? LEAVING_WEIGHT : 1);
+      weights += leaves ? LEAVING_WEIGHT : 1;
+    }
+    l->wanted[v] = weights > 0 ? sum / weights : l->x[v];
+    if (v >= nodes) l->weights[v] = neighbours[offsets[v]] >= nodes ? POINT_WEIGHT : LEAVING_WEIGHT;
   }
 }
 
@@ -246,6 +288,7 @@ bool clv__layers_make(const clv__layers_input *input, clv__arena *arena, clv__la
   l.positions = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *l.positions);
   if (layers->ranks == NULL || layers->x == NULL || l.positions == NULL) return false;
   if (!index_pairs(arena, input->node_count, input->edge_count, input->to, input->from, &l.up_offsets, &l.up)) return false;
+  if (!index_pairs(arena, input->node_count, input->edge_count, input->from, input->to, &l.down_offsets, &l.down)) return false;
   rank_nodes(&l);
   if (!add_points(&l) || !fill_ranks(&l) || !position_nodes(&l)) return false;
   give(&l);
