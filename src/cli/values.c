@@ -24,10 +24,6 @@ typedef struct summary {
 static bool is_number(const clv_tensor *tensor) {
   return clv__dtype_is_in(tensor->dtype, CLV__DTYPES_NUMBER | CLV__DTYPES_SMALL);
 }
-static bool is_float(const clv_tensor *tensor) {
-  return clv__dtype_is_in(tensor->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT);
-}
-
 static summary summarize(const clv_tensor *tensor) {
   summary s = {.least = INFINITY, .largest = -INFINITY};
   size_t count;
@@ -48,21 +44,6 @@ static summary summarize(const clv_tensor *tensor) {
   return s;
 }
 
-void cli_value_element(const clv_tensor *tensor, size_t index, clv__text *text) {
-  if (tensor->dtype == CLV_STRING) {
-    const clv_string *string = (const clv_string *)tensor->data + index;
-    clv__text_append(text, "\"%.*s\"", (int)(string->size_bytes < 40 ? string->size_bytes : 40), string->data);
-  } else if (tensor->dtype == CLV_BOOL) {
-    clv__text_append(text, "%s", clv__tensor_get(tensor, index) != 0 ? "true" : "false");
-  } else if (tensor->dtype == CLV_U64) {
-    clv__text_append(text, "%" PRIu64, ((const uint64_t *)tensor->data)[index]);
-  } else if (is_float(tensor)) {
-    clv__text_append(text, tensor->dtype == CLV_F64 ? "%.9g" : "%.6g", clv__tensor_get(tensor, index));
-  } else {
-    clv__text_append(text, "%" PRId64, clv__tensor_get_int(tensor, index));
-  }
-}
-
 static void add_row(clv__table *table, const clv_graph *graph, const cli_value *value, bool with_files) {
   const clv_tensor *tensor = &value->tensor;
   clv__text name, type, first;
@@ -75,7 +56,7 @@ static void add_row(clv__table *table, const clv_graph *graph, const cli_value *
   clv__label_type(&type, graph, tensor);
   for (size_t i = 0; known && i < count && i < FIRST_ELEMENTS; ++i) {
     clv__text_append(&first, i > 0 ? " " : "");
-    cli_value_element(tensor, i, &first);
+    clv__label_element(&first, tensor, i);
   }
   summary s = summarize(tensor);
   if (count > FIRST_ELEMENTS) clv__text_append(&first, " …");

@@ -18,7 +18,5 @@ json_t *cli_values_json(const clv_graph *graph, const cli_value *values, uint32_
 /* Creates `folder` if necessary and writes every value as NAME.npy. `/`, `\\` and control characters in a name become `_`;
  * names that then coincide get a number. Sets `file`. */
 clv_status cli_values_write(cli_invocation *cli, const char *folder, cli_value *values, uint32_t count, clv_error *error);
-/* Appends one element as text. */
-void cli_value_element(const clv_tensor *tensor, size_t index, clv__text *text);
 
 #endif

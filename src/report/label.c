@@ -180,6 +180,30 @@ void clv__label_short(clv__text *text, const char *name, size_t columns) {
   clv__text_finish(&clean);
 }
 
+static void append_string(clv__text *text, const clv_string *string) {
+  enum { MOST_BYTES = 200, MOST_COLUMNS = 40 };
+  char copy[MOST_BYTES + 1];
+  size_t size_bytes = string->size_bytes < MOST_BYTES ? string->size_bytes : MOST_BYTES;
+  if (size_bytes > 0) memcpy(copy, string->data, size_bytes);
+  copy[size_bytes] = '\0'; /* a zero within the string ends it here */
+  clv__text_append(text, "\"");
+  clv__label_short(text, copy, MOST_COLUMNS);
+  clv__text_append(text, "\"");
+}
+
+void clv__label_element(clv__text *text, const clv_tensor *tensor, size_t index) {
+  if (tensor->dtype == CLV_STRING)
+    append_string(text, (const clv_string *)tensor->data + index);
+  else if (tensor->dtype == CLV_BOOL)
+    clv__text_append(text, "%s", clv__tensor_get(tensor, index) != 0 ? "true" : "false");
+  else if (tensor->dtype == CLV_U64)
+    clv__text_append(text, "%" PRIu64, ((const uint64_t *)tensor->data)[index]);
+  else if (clv__dtype_is_in(tensor->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT))
+    clv__text_append(text, tensor->dtype == CLV_F64 ? "%.9g" : "%.6g", clv__tensor_get(tensor, index));
+  else
+    clv__text_append(text, "%" PRId64, clv__tensor_get_int(tensor, index));
+}
+
 void clv__label_type(clv__text *text, const clv_graph *graph, const clv_tensor *type) {
   clv__text_append(text, "%s", type->dtype == CLV_DTYPE_NONE ? "?" : clv_dtype_name(type->dtype));
   if (type->rank < 0) {

@@ -31,6 +31,8 @@ const char *clv__label_grouped(uint64_t number, char label[CLV__LABEL_BYTES]);
 void clv__label_name(clv__text *text, const char *name);
 /* Appends a name like clv__label_name(), but at most `columns` columns of it: "…" replaces the middle of a longer name. */
 void clv__label_short(clv__text *text, const char *name, size_t columns);
+/* Appends an element of a tensor: "0.25", "-3", "true", "\"text\"". Strings are shortened, and are made safe like names. */
+void clv__label_element(clv__text *text, const clv_tensor *tensor, size_t index);
 /* Appends a type, with the names of symbolic sizes: "f32[1,3,N,?]". */
 void clv__label_type(clv__text *text, const clv_graph *graph, const clv_tensor *type);
 /* Returns a name for a memory space: that of its device or, if several devices share the space, that of the space. In transfers
