@@ -268,6 +268,28 @@ static bool position_nodes(layout *l) {
   return true;
 }
 
+/* Moves the lower part of the drawing back to the middle where a part with few edges between two ranks allows it: otherwise
+ * drawings with a thousand ranks drift to one side. */
+static void recentre(layout *l) {
+  enum { WINDOW = 24, MOST_LINKS = 4 };
+  const double DRIFT = 160;
+  double shift = 0;
+  for (uint32_t r = 0; r < l->layers->rank_count; ++r) {
+    uint32_t first = l->first[r], links = 0, last = r + WINDOW < l->layers->rank_count ? r + WINDOW : l->layers->rank_count;
+    for (uint32_t i = first; i < l->first[r + 1]; ++i) links += l->up_offsets[l->members[i] + 1] - l->up_offsets[l->members[i]];
+    if (links <= MOST_LINKS) {
+      double least = l->x[l->members[first]], most = least;
+      for (uint32_t i = first; i < l->first[last]; ++i) {
+        if (l->x[l->members[i]] < least) least = l->x[l->members[i]];
+        if (l->x[l->members[i]] > most) most = l->x[l->members[i]];
+      }
+      double middle = (least + most) / 2 + shift;
+      if (r == 0 || middle > DRIFT || middle < -DRIFT) shift -= middle;
+    }
+    for (uint32_t i = first; i < l->first[r + 1]; ++i) l->x[l->members[i]] += shift;
+  }
+}
+
 static void give(layout *l) {
   double least = 0, most = 0;
   for (uint32_t v = 0; v < l->count; ++v) {
@@ -291,6 +313,7 @@ bool clv__layers_make(const clv__layers_input *input, clv__arena *arena, clv__la
   if (!index_pairs(arena, input->node_count, input->edge_count, input->from, input->to, &l.down_offsets, &l.down)) return false;
   rank_nodes(&l);
   if (!add_points(&l) || !fill_ranks(&l) || !position_nodes(&l)) return false;
+  recentre(&l);
   give(&l);
   return true;
 }
