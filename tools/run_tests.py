@@ -89,6 +89,7 @@ SWEEPS = [
     ("instructions of the runtime", 60, f"{PYTHON} tests/python/test_overhead.py", {}),
     ("instructions of larger graphs", 90, f"{PYTHON} tests/python/test_scaling.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
+    ("pages of models in a browser", 60, f"{PYTHON} tests/python/test_inspect_page.py", {}),
     ("pages of GNNs in a browser", 60, f"{PYTHON} tests/python/test_gnn_page.py", {}),
     ("documents, frameworks", 120, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_documents.py", {}),
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),

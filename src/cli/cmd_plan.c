@@ -1,7 +1,6 @@
 /* `cleave plan`: prints, explains, writes and draws the split of a model. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/files/file.h"
 #include "cli/alternatives.h"
@@ -40,27 +39,11 @@ static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_opt
   return write_text(path, &text, error);
 }
 
-/* Rejects an output file that is also an input: the model or, for any option but --output, the plan file that was given. */
-static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_option_id option, clv_error *error) {
-  const char *path = cli_text(cli, option, NULL), *name = cli_option_table[option].name;
-  if (path == NULL) return CLV_OK;
-  if (strcmp(path, "-") == 0)
-    return cli_usage(cli, error, "option '--%s' needs a file name, not '-'; use /dev/stdout for standard output", name);
-  struct stat target, model, plan;
-  if (stat(path, &target) != 0) return CLV_OK;
-  bool is_model = stat(job->model_path, &model) == 0 && target.st_dev == model.st_dev && target.st_ino == model.st_ino;
-  bool is_plan = job->from_plan_file && option != OPTION_OUTPUT && stat(job->path, &plan) == 0 && target.st_dev == plan.st_dev &&
-                 target.st_ino == plan.st_ino;
-  if (!is_model && !is_plan) return CLV_OK;
-  return cli_usage(cli, error, "option '--%s': '%s' is the %s itself; give another file", name, path,
-                   is_model ? "model" : "plan");
-}
-
 static clv_status check_targets(cli_invocation *cli, const cli_job *job, clv_error *error) {
-  CLV__TRY(check_target(cli, job, OPTION_OUTPUT, error));
-  CLV__TRY(check_target(cli, job, OPTION_SVG, error));
-  CLV__TRY(check_target(cli, job, OPTION_HTML, error));
-  return check_target(cli, job, OPTION_DOT, error);
+  CLV__TRY(cli_job_check_target(cli, job, OPTION_OUTPUT, error));
+  CLV__TRY(cli_job_check_target(cli, job, OPTION_SVG, error));
+  CLV__TRY(cli_job_check_target(cli, job, OPTION_HTML, error));
+  return cli_job_check_target(cli, job, OPTION_DOT, error);
 }
 
 static clv_status write_files(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {

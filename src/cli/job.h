@@ -57,6 +57,9 @@ void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_se
 /* Adds "did you mean …?" to an error that rejects one of `items`, the arguments of `option`. Returns the error's status. */
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
                        clv_error *error);
+/* Rejects an output file that is also an input: the model or, for any option but --output, the plan file that was given
+ * (outputs.c). */
+clv_status cli_job_check_target(cli_invocation *cli, const cli_job *job, cli_option_id option, clv_error *error);
 /* Accepts a zeroed job. */
 void cli_job_finish(cli_invocation *cli, cli_job *job);
 

@@ -113,9 +113,13 @@ static void test_help_words(void **state) {
   static const struct {
     const char *arguments, *said, *unsaid;
   } cases[] = {
-      {"help plan", "write the plan", "write the result"},  {"help profile", "write the measured costs", "write the result"},
-      {"help run", "[default: 1]", "of random placements"}, {"help bench", "[default: 50]", "bench: 50"},
-      {"help profile", "[default: 15]", "bench: 50"},       {"help test", "of random placements", "of random graphs"},
+      {"help inspect", "verdicts of every node", "timeline"},
+      {"help plan", "write the plan", "write the result"},
+      {"help profile", "write the measured costs", "write the result"},
+      {"help run", "[default: 1]", "of random placements"},
+      {"help bench", "[default: 50]", "bench: 50"},
+      {"help profile", "[default: 15]", "bench: 50"},
+      {"help test", "of random placements", "of random graphs"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     outcome result = run(cases[i].arguments);
@@ -398,6 +402,16 @@ static void test_inspect_devices_bench(void **state) {
   assert_int_equal(json_array_size(member(inspected, "nodes")), 7);
   assert_true(json_number_value(member(inspected, "flops")) > 0);
   json_decref(inspected);
+  expect_error("inspect seven.onnx --html seven.onnx", 2, "option '--html': 'seven.onnx' is the model itself; give another file");
+  char path[128];
+  snprintf(path, sizeof path, "%s/seven.html", work);
+  outcome page = run("inspect seven.onnx --devices npu,cpu --html seven.html");
+  assert_int_equal(page.status, 0);
+  release(&page);
+  char *written = read_whole(path);
+  assert_non_null(strstr(written, "<h1>seven.onnx</h1>"));
+  assert_non_null(strstr(written, "</html>"));
+  free(written);
   json_t *bench = document("bench seven.onnx --runs 3 --warmup 0 --json", 0);
   static const char *const latencies[] = {"median", "p90", "p99"};
   for (size_t i = 0; i < 3; ++i) assert_true(json_real_value(member(member(bench, "latency_ms"), latencies[i])) > 0);

@@ -136,7 +136,9 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   cli_inspection in = {.cli = cli};
   clv__arena_init(&in.arena, cli->allocator);
   clv_status status = cli_job_load(cli, cli->options->operands[0], &in.job, error);
+  if (status == CLV_OK) status = cli_job_check_target(cli, &in.job, OPTION_HTML, error);
   if (status == CLV_OK) status = analyse(&in, error);
+  if (status == CLV_OK) status = cli_inspect_page(&in, error);
   if (status == CLV_OK) status = cli->json ? cli_inspect_json(&in, error) : cli_inspect_text(&in, error);
   if (in.has_capability) clv__capability_finish(&in.capability);
   clv__shapes_destroy(in.shapes);
@@ -154,9 +156,12 @@ const cli_command cli_command_inspect = {
     .description =
         "Shows nodes, parameters, FLOPs (a multiply-add is two of them), inputs and outputs. For every operator, shows how\n"
         "many of its nodes each device of --devices can run, and the reasons why it cannot run the others. In the\n"
-        "tables, 'const' means computed when planning, and '?' that sizes are unknown. Given a plan file, inspects its model.",
+        "tables, 'const' means computed when planning, and '?' that sizes are unknown. Given a plan file, inspects its model.\n"
+        "--html draws the graph. On the page, click a node for its attributes, its inputs and outputs, the statistics and first\n"
+        "values of its weights, and what every device says about it.",
     .examples =
         "  cleave inspect resnet50.onnx --devices npu,cpu                       # which operators each device can run\n"
-        "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes    # set the open sizes, and list every node\n",
+        "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes    # set the open sizes, and list every node\n"
+        "  cleave inspect resnet50.onnx --devices npu,cpu --html resnet50.html  # draw the graph on a page\n",
     .execute = execute,
 };

@@ -35,5 +35,6 @@ bool cli_inspected_flops(cli_inspection *in, clv_node_id id, double *flops);
 
 clv_status cli_inspect_text(cli_inspection *in, clv_error *error); /* text.c */
 clv_status cli_inspect_json(cli_inspection *in, clv_error *error); /* json.c */
+clv_status cli_inspect_page(cli_inspection *in, clv_error *error); /* page.c: the file of --html, if that option is given */
 
 #endif

@@ -68,7 +68,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                        "directory to write: a new one, an empty one, or one that 'cleave compile' wrote"},
     [OPTION_SVG] = {"svg", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "draw the plan, with one lane per device"},
     [OPTION_DOT] = {"dot", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "draw the plan for Graphviz"},
-    [OPTION_HTML] = {"html", 0, CLI_TEXT, false, CLI_IN(plan) | CLI_IN(gnn), 0, "FILE", NULL,
+    [OPTION_HTML] = {"html", 0, CLI_TEXT, false, CLI_IN(plan) | CLI_IN(inspect) | CLI_IN(gnn), 0, "FILE", NULL,
                      "write a web page: picture, timeline, comparison of strategies, and an explanation of every node"},
     [OPTION_EXPLAIN] =
         {"explain", 0, CLI_MAYBE_TEXT, false, CLI_IN(plan), 0, "NODE", "all nodes",
@@ -223,6 +223,8 @@ const cli_option_words cli_option_words_table[] = {
     {CLI_INDEX_bench, OPTION_THREADS, NULL, NULL, true},
     {CLI_INDEX_bench, OPTION_BATCH, NULL, NULL, true},
     {CLI_INDEX_bench, OPTION_IN_FLIGHT, NULL, NULL, true},
+    {CLI_INDEX_inspect, OPTION_HTML, "write a web page: the graph, with attributes, shapes, weights and verdicts of every node",
+     NULL, false},
     {CLI_INDEX_plan, OPTION_OUTPUT, "write the plan; run and bench accept it in place of a model", NULL, false},
     {CLI_INDEX_profile, OPTION_OUTPUT,
      "write the measured costs, for --profile of plan, run, bench and test; an existing profile is extended", NULL, false},
