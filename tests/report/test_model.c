@@ -308,6 +308,9 @@ static void test_bodies(void **state) {
     assert_int_equal(json_integer_value(json_object_get(body, "parent")), 0);
     assert_int_equal(json_integer_value(json_object_get(body, "node")), 0);
     assert_int_equal(json_array_size(json_object_get(body, "boxes")), i == 0 ? 4 : 3); /* the captured x, nodes, output */
+    const json_t *captured = at(json_object_get(body, "values"), 0);
+    assert_string_equal(json_string_value(at(captured, 0)), "x");
+    assert_string_equal(text_of(root, at(captured, 1)), "f32[3]");
   }
   json_decref(root);
   finish(&p);

@@ -87,8 +87,10 @@ static uint32_t add_part(data *d, const clv_graph *graph, const clv_tensor *type
   return (uint32_t)d->part_count++;
 }
 
-/* Returns the types of a body's values, as declared. */
-static const clv_tensor *declared_types(data *d, const clv_graph *graph) {
+/* Returns the types of a body's values, as declared. Values from outside have the types that they have there, without the names
+ * of sizes, which are those of another graph. */
+static const clv_tensor *declared_types(data *d, const part *p) {
+  const clv_graph *graph = p->graph;
   clv_tensor *types = clv__arena_allocate_zero(&d->texts.arena, (size_t)graph->value_count + 1, sizeof *types);
   if (types == NULL) {
     d->text->failed = true;
@@ -97,6 +99,14 @@ static const clv_tensor *declared_types(data *d, const clv_graph *graph) {
   for (clv_value_id v = 0; v < graph->value_count; ++v) {
     types[v] = graph->values[v].type;
     if (types[v].dtype == CLV_DTYPE_NONE) types[v].rank = CLV_RANK_UNKNOWN;
+  }
+  const part *outer = &d->parts[p->parent];
+  const clv__node *node = &outer->graph->nodes[p->node];
+  for (uint32_t i = 0; i < graph->capture_count; ++i) {
+    clv_tensor *type = &types[graph->captures[i]];
+    *type = outer->types[node->inputs[node->input_count - node->capture_count + graph->capture_index[i]]];
+    type->data = NULL;
+    for (int32_t k = 0; k < type->rank; ++k) type->dims[k] = type->dims[k] < 0 ? CLV_DIM_UNKNOWN : type->dims[k];
   }
   return types;
 }
@@ -318,7 +328,7 @@ static void append_picture(data *d, const part *p) {
 }
 
 static void append_part(data *d, uint32_t index) {
-  if (d->parts[index].types == NULL) d->parts[index].types = declared_types(d, d->parts[index].graph);
+  if (d->parts[index].types == NULL) d->parts[index].types = declared_types(d, &d->parts[index]);
   part p = d->parts[index]; /* a copy, because the list grows */
   if (d->text->failed) return;
   clv__text_append(d->text, "%s{\"name\":", index > 0 ? ",\n" : "");

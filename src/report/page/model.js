@@ -75,9 +75,11 @@
     const device = colors >= 0 ? (verdicts[colors] === 0 ? colors : -1) : verdicts.indexOf(0);
     return device < 0 ? 'nobody' : `d${devices[device].color}`;
   }
+  const hasType = v => text(graph.values[v][VALUE.type]) !== '?[…]';
   function wirePath(w) {
     const wire = graph.wires[w], from = graph.boxes[wire[0]], to = graph.boxes[wire[1]];
-    let rank = from[BOX.rank], x = portOf(graph, w)[0], d = `M${x},${topOf(graph, from) + from[BOX.height] + LABEL}V${graph.ranks[rank][1] + LABEL}`;
+    const [start, value] = portOf(graph, w), labelled = hasType(value) || from[BOX.ports].length > 4;
+    let rank = from[BOX.rank], x = start, d = `M${x},${topOf(graph, from) + from[BOX.height] + (labelled ? LABEL : 0)}V${graph.ranks[rank][1] + LABEL}`;
     const step = next => {
       const y = graph.ranks[rank][1] + LABEL, end = graph.ranks[rank + 1][0], middle = (y + end) / 2;
       d += Math.abs(next - x) < 0.5 ? `V${end}` : `C${x},${middle} ${next},${middle} ${next},${end}`;
@@ -127,7 +129,7 @@
   function drawPorts(b) {
     const box = graph.boxes[b], ports = box[BOX.ports], y = topOf(graph, box) + box[BOX.height] + 13;
     if (ports.length > 4) return [draw('text', {x: ports[0][0], y, class: 'port'}, `${ports.length} values`)];
-    return ports.map(port => draw('text', {x: port[0], y, class: 'port', 'data-v': port[1]}, text(graph.values[port[1]][VALUE.type])));
+    return ports.filter(port => hasType(port[1])).map(port => draw('text', {x: port[0], y, class: 'port', 'data-v': port[1]}, text(graph.values[port[1]][VALUE.type])));
   }
   // Draws everything between two ranks that is at least partly between `left` and `right`.
   function drawPart(first, last, left, right) {
@@ -217,7 +219,7 @@
   }
   function moveWindow([left, top, right, bottom]) {
     const x = Math.max(0, left), y = Math.max(0, top), w = Math.max(Math.min(right, graph.width) - x, graph.width / 18), h = Math.max(Math.min(bottom, graph.height) - y, graph.height / 80);
-    map.toggleAttribute('hidden', right - left >= graph.width && bottom - top >= graph.height);
+    map.toggleAttribute('hidden', right - left >= 0.8 * graph.width && bottom - top >= 0.8 * graph.height);
     for (const [key, value] of [['x', x], ['y', y], ['width', w], ['height', h]]) mapWindow.setAttribute(key, value);
     for (const spot of map.querySelectorAll('.spot')) spot.remove();
     const b = chosen ? graph.boxOf.get(chosen.join('')) : undefined;
@@ -266,6 +268,7 @@
     picture.scrollTop = 0;
     picture.scrollLeft = (first ? first[BOX.x] : 0) * zoom - picture.clientWidth / 2;
     refresh(true);
+    for (const element of [$('#colors'), $('#legend')]) element.hidden = graph.parent >= 0; // devices are asked about whole nodes
     $('#back').hidden = graph.parent < 0;
     $('#shown').textContent = graph.parent < 0 ? 'Graph' : `Body of ${model.graphs[graph.parent].nodes[graph.node][NODE.name]}${graph.name ? `: ${graph.name}` : ''}`;
     listNames();
@@ -291,6 +294,7 @@
   function statistics(v) {
     const s = graph.values[v][VALUE.statistics];
     if (!s) return null;
+    if (s[STAT.count] === 1) return make('code', {class: s[STAT.nans] + s[STAT.infinities] > 0 ? 'bad' : ''}, ` = ${s[STAT.first][0]}`);
     const list = make('dl'), item = (name, value, bad) => list.append(make('div', {}, make('dt', {}, name), make('dd', bad ? {class: 'bad'} : {}, value)));
     item('elements', grouped(s[STAT.count]));
     item('size', bytes(s[STAT.bytes]));
