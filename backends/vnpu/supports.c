@@ -141,6 +141,11 @@ static bool is_parameter(const question *q, uint32_t operand) {
          clv__tensor_size_bytes(type, &size_bytes) && size_bytes <= CLV__VNPU_INLINE_BYTES;
 }
 
+static const char *symbol_name(const void *cookie, uint32_t symbol) {
+  const question *q = cookie;
+  return q->device->host->graph_symbol_name(q->graph, symbol);
+}
+
 /* Checks dtypes and ranks. Inside a body, unknown types are accepted, because they are inferred only when the body runs. */
 static bool check_types(question *q, bool in_body) {
   char where[80], list[80];
@@ -164,7 +169,7 @@ static bool check_types(question *q, bool in_body) {
     }
     if (q->device->spec.static_shapes && !in_body && !clv__tensor_is_static(type)) {
       char text[100];
-      clv__tensor_text(type, text, sizeof text);
+      clv__tensor_text_named(type, symbol_name, q, text, sizeof text);
       return no(q, "dynamic shape %s (%s)", text, operand_text(q, i, where));
     }
   }

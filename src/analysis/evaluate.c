@@ -48,7 +48,7 @@ static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node
     size_t size_bytes;
     if (!clv__tensor_is_static(&type)) {
       char text[96];
-      clv__tensor_text(&type, text, sizeof text);
+      clv__graph_type_text(graph, &type, text, sizeof text);
       return clv__error_set(error, CLV_NOT_SUPPORTED, "the shape of its output '%s' is unknown: %s",
                             graph->values[node->outputs[i]].name, text);
     }
@@ -186,7 +186,8 @@ static void run_finish(run *r) {
   clv__release(r->allocator, r->values);
 }
 
-static clv_status check_input(const clv__value *value, const clv_tensor *given, bool with_shape, clv_error *error) {
+static clv_status check_input(const clv_graph *graph, const clv__value *value, const clv_tensor *given, bool with_shape,
+                              clv_error *error) {
   const clv_tensor *declared = &value->type;
   bool fits = declared->dtype == CLV_DTYPE_NONE || declared->dtype == given->dtype;
   if (with_shape && declared->dtype != CLV_DTYPE_NONE && declared->rank >= 0) {
@@ -195,7 +196,7 @@ static clv_status check_input(const clv__value *value, const clv_tensor *given, 
   }
   if (fits) return CLV_OK;
   char want[96], have[96];
-  clv__tensor_text(declared, want, sizeof want);
+  clv__graph_type_text(graph, declared, want, sizeof want);
   clv__tensor_text(given, have, sizeof have);
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is given as %s, but declared as %s", value->name, have, want);
 }
@@ -213,7 +214,7 @@ static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor
       if (r->values[v].dtype != CLV_DTYPE_NONE) continue;
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is not given", graph->values[v].name);
     }
-    CLV__TRY(check_input(&graph->values[v], &inputs[i], !is_body, error));
+    CLV__TRY(check_input(graph, &graph->values[v], &inputs[i], !is_body, error));
     r->values[v] = inputs[i];
   }
   for (uint32_t i = 0; i < graph->capture_count; ++i) {

@@ -20,6 +20,7 @@ typedef struct inference {
   uint32_t symbol_count;
   size_t body_budget;
   clv__fold_budget fold_budget;
+  const clv_graph *graph; /* whose symbols are named in messages */
 } inference;
 
 typedef struct pass {
@@ -82,6 +83,8 @@ static clv_status infer_node(inference *shared, const clv__node *node, const clv
                       .output_content = content,
                       .output_count = node->output_count,
                       .allocator = shared->allocator,
+                      .symbol_name = clv__graph_symbol_name,
+                      .symbol_cookie = shared->graph,
                       .error = error,
                       .infer_body = infer_body,
                       .body_cookie = &context};
@@ -102,7 +105,7 @@ clv_status clv__node_infer(const clv_graph *graph, clv_node_id id, const clv_ten
   if (aligned == NULL) return clv__error_memory(error, node->input_count * sizeof *aligned);
   clv_status status = clv__operands_align(inputs, node->input_count, FLOAT_LIMIT, aligned, allocator, error);
   if (status == CLV_OK) {
-    inference shared = {allocator, graph->symbol_count, BODY_BUDGET, clv__fold_budget_of(NULL)};
+    inference shared = {allocator, graph->symbol_count, BODY_BUDGET, clv__fold_budget_of(NULL), graph};
     clv__content content;
     status = infer_node(&shared, node, aligned, NULL, outputs, &content, 0, error);
     clv__operands_release(inputs, node->input_count, aligned, allocator);
@@ -334,7 +337,7 @@ clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *giv
     clv__shapes_destroy(shapes);
     return clv__error_memory(error, graph->value_count * sizeof *shapes->types);
   }
-  inference shared = {graph->allocator, graph->symbol_count, BODY_BUDGET, clv__fold_budget_of(graph)};
+  inference shared = {graph->allocator, graph->symbol_count, BODY_BUDGET, clv__fold_budget_of(graph), graph};
   pass p = {.shared = &shared,
             .graph = graph,
             .types = shapes->types,

@@ -37,24 +37,6 @@ static clv_status bind_symbol(const clv_graph *graph, const clv__shape_given *gi
                         graph->symbol_count == 0 ? "all dimensions have fixed sizes" : list);
 }
 
-/* Like clv__tensor_text(), with the names of symbols. */
-static void declared_text(const clv_graph *graph, const clv_tensor *type, char *text, size_t size_bytes) {
-  bool has_symbol = false;
-  for (int32_t d = 0; d < type->rank; ++d) has_symbol = has_symbol || type->dims[d] < CLV_DIM_UNKNOWN;
-  if (!has_symbol) {
-    clv__tensor_text(type, text, size_bytes);
-    return;
-  }
-  snprintf(text, size_bytes, "%s[", clv_dtype_name(type->dtype));
-  for (int32_t d = 0; d < type->rank; ++d) {
-    char size[24] = "?";
-    if (type->dims[d] >= 0) snprintf(size, sizeof size, "%lld", (long long)type->dims[d]);
-    size_t used = strlen(text);
-    snprintf(text + used, size_bytes - used, "%s%s%s", d > 0 ? "," : "",
-             type->dims[d] < CLV_DIM_UNKNOWN ? graph->symbols[-2 - type->dims[d]] : size, d + 1 == type->rank ? "]" : "");
-  }
-}
-
 static clv_status bind_input(const clv_graph *graph, const clv__shape_given *given, int64_t *bindings, const char **bound_by,
                              clv_error *error) {
   const clv__value *input = NULL;
@@ -79,8 +61,8 @@ static clv_status bind_input(const clv_graph *graph, const clv__shape_given *giv
     char want[200], have[96];
     clv_tensor type =
         clv__tensor_make(declared->dtype, given->rank < 0 || given->rank > CLV_MAX_RANK ? 0 : given->rank, given->dims, NULL);
-    declared_text(graph, declared, want, sizeof want);
-    clv__tensor_text(&type, have, sizeof have);
+    clv__graph_type_text(graph, declared, want, sizeof want);
+    clv__graph_type_text(graph, &type, have, sizeof have);
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is declared as %s, so it cannot be %s", given->name, want,
                           have);
   }
@@ -104,7 +86,7 @@ static clv_status check_countable(const clv_graph *graph, const int64_t *binding
     }
     if (!is_known || clv__tensor_size_bytes(&type, &size_bytes)) continue;
     char text[200];
-    clv__tensor_text(&type, text, sizeof text);
+    clv__graph_type_text(graph, &type, text, sizeof text);
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' cannot be %s: this is too large for any machine", value->name,
                           text);
   }

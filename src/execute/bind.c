@@ -27,7 +27,7 @@ static clv_status check_input(const clv_plan *plan, uint32_t index, const clv_te
   if (fits && clv__tensor_count(input, &count) && (!has_data || count == 0 || input->data != NULL)) return CLV_OK;
   char is[160], should[160];
   clv__tensor_text(input, is, sizeof is);
-  clv__tensor_text(planned, should, sizeof should);
+  clv__graph_type_text(graph, planned, should, sizeof should);
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is %s%s, but the plan was made for %s", graph->values[id].name,
                         is, fits ? " without data" : "", should);
 }

@@ -35,6 +35,11 @@ clv_status clv__graph_check_files(const clv_graph *graph, clv_error *error) {
   return CLV_OK;
 }
 
+const char *clv__graph_symbol_name(const void *graph, uint32_t symbol) {
+  const clv_graph *of = graph;
+  return symbol < of->symbol_count ? of->symbols[symbol] : NULL;
+}
+
 static const clv__graph_owned *find_file(const clv_graph *graph, const void *data) {
   const uint8_t *at = data;
   const clv__graph_owned *owned = graph->owned;

@@ -106,6 +106,14 @@ bool clv__node_matches_op(const clv__node *node, const char *pattern);
 /* Whether `pattern` matches the node's unique name (Concat#7) or its name in the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
+/* The name of a symbolic dimension, or NULL if `symbol` is not one of the graph's. `graph` is a clv_graph: a clv__symbol_name_fn.
+ */
+const char *clv__graph_symbol_name(const void *graph, uint32_t symbol);
+/* "f32[1,3,batch,?]": a type of the graph, for messages. Always terminated. */
+static inline void clv__graph_type_text(const clv_graph *graph, const clv_tensor *type, char *text, size_t size_bytes) {
+  clv__tensor_text_named(type, clv__graph_symbol_name, graph, text, size_bytes);
+}
+
 /* Returns CLV_IO_ERROR, with the file's path, if a file that holds constants of the graph was changed after it was loaded. Call
  * this before reading constants, so that a truncated file gives an error, and again afterwards, so that what was read from an
  * overwritten file is discarded. It costs one fstat() for each file. */

@@ -208,6 +208,10 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
   memcpy(info, &filled, struct_size < sizeof filled ? struct_size : sizeof filled);
 }
 
+static const char *graph_symbol_name(const clv_graph_view *graph, uint32_t symbol) {
+  return clv__graph_symbol_name(graph->graph, symbol);
+}
+
 void clv__view_fill_host(clv_host *host) {
   host->graph_node_count = graph_node_count;
   host->graph_value_count = graph_value_count;
@@ -217,4 +221,5 @@ void clv__view_fill_host(clv_host *host) {
   host->graph_output = graph_output;
   host->graph_node = graph_node;
   host->graph_value = graph_value;
+  host->graph_symbol_name = graph_symbol_name;
 }

@@ -55,7 +55,9 @@ typedef struct clv__infer {
   clv__content *output_content; /* the known elements of output 0, set by operators that compute shapes; `known` is false on
                                    entry; may be NULL */
   uint32_t output_count;
-  const clv_allocator *allocator; /* for temporary memory of an infer function */
+  const clv_allocator *allocator;  /* for temporary memory of an infer function */
+  clv__symbol_name_fn symbol_name; /* for messages; NULL: symbols print as s0, s1, … */
+  const void *symbol_cookie;
   clv_error *error;
   /* For If, Loop and Scan: infers a body. `inputs` are the types of the body's declared inputs; the caller of the infer function
    * resolves values of the outer graph. NULL if the caller cannot infer bodies; outputs then stay unknown. */
@@ -111,6 +113,10 @@ void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work);
 
 /* ---- Shared by the families (common/infer.c) ---- */
 
+/* "f32[1,3,batch,?]": a type, for messages. Always terminated. */
+static inline void clv__infer_text(const clv__infer *infer, const clv_tensor *type, char *text, size_t size_bytes) {
+  clv__tensor_text_named(type, infer->symbol_name, infer->symbol_cookie, text, size_bytes);
+}
 /* Broadcasts the shapes of `count` inputs into `out` by numpy's rules (rank and dims; the dtype is untouched). An unknown dim
  * and a number above 1 give that number. An unknown dim and anything else give an unknown dim, and so do two different
  * symbols. */

@@ -314,11 +314,14 @@ static void contradictions(void **state) {
       {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
       {"Reshape", "x", NULL, 0, "it has 1 inputs; expected 2"},
+      {"Add", "open,w", NULL, 0, "input 1, f32[5], does not broadcast with input 0, f32[rows,6]"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     test_graph g;
     test_graph_begin(&g, clv__allocator_default(), 1);
     test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 6));
+    test_graph_input(&g, "open", CLV_F32, 2, DIMS(test_graph_symbol(&g, "rows"), 6));
+    test_graph_weight(&g, "w", 1, DIMS(5));
     test_graph_ints(&g, "five", 1, DIMS(5));
     test_graph_ints(&g, "zero", 1, DIMS(0));
     test_graph_ints(&g, "minus", 1, DIMS(-2));

@@ -151,6 +151,10 @@ struct clv_host {
    * back. */
   clv_status (*graph_to_standard_onnx)(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                                        clv_error *error);
+
+  /* The name of symbolic dimension `symbol` (see CLV_DIM_SYMBOL) in the model, such as "batch", for messages. NULL: it has none.
+   * Valid as long as the view. */
+  const char *(*graph_symbol_name)(const clv_graph_view *graph, uint32_t symbol);
 };
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */

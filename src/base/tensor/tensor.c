@@ -121,7 +121,8 @@ bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b) {
   return true;
 }
 
-void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
+void clv__tensor_text_named(const clv_tensor *tensor, clv__symbol_name_fn name, const void *cookie, char *text,
+                            size_t size_bytes) {
   if (size_bytes == 0) return;
   size_t used = 0;
 #define APPEND(...)                                                      \
@@ -142,15 +143,24 @@ void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
   APPEND("[");
   for (int32_t i = 0; i < tensor->rank; ++i) {
     const char *comma = i > 0 ? "," : "";
-    if (tensor->dims[i] >= 0)
-      APPEND("%s%lld", comma, (long long)tensor->dims[i]);
-    else if (tensor->dims[i] == CLV_DIM_UNKNOWN)
+    int64_t dim = tensor->dims[i];
+    const char *symbol =
+        name != NULL && dim < CLV_DIM_UNKNOWN && -2 - dim <= UINT32_MAX ? name(cookie, (uint32_t)(-2 - dim)) : NULL;
+    if (dim >= 0)
+      APPEND("%s%lld", comma, (long long)dim);
+    else if (dim == CLV_DIM_UNKNOWN || (name != NULL && symbol == NULL))
       APPEND("%s?", comma);
+    else if (symbol != NULL)
+      APPEND("%s%s", comma, symbol);
     else
-      APPEND("%ss%lld", comma, (long long)(-2 - tensor->dims[i]));
+      APPEND("%ss%lld", comma, (long long)(-2 - dim));
   }
   APPEND("]");
 #undef APPEND
+}
+
+void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
+  clv__tensor_text_named(tensor, NULL, NULL, text, size_bytes);
 }
 
 float clv__f16_to_f32(uint16_t bits) {

@@ -14,7 +14,7 @@ static clv_status find_inputs(clv__finder *f) {
     clv_value_id *place = is_float ? &f->features : &f->edges;
     if ((!is_float && (!is_index || type->rank != 2)) || *place != CLV__NO_ID) {
       char text[96];
-      clv__tensor_text(type, text, sizeof text);
+      clv__graph_type_text(graph, type, text, sizeof text);
       return clv__error_set(f->error, CLV_NOT_SUPPORTED,
                             "input '%.120s' (%s) is not one of the two expected inputs, features f32[n,F] and edges i64[2,m]",
                             graph->values[id].name, text);

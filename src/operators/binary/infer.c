@@ -91,8 +91,8 @@ static clv_status infer_prelu(clv__infer *infer) {
     int64_t dim = own >= 0 ? x->dims[own] : 1;
     if (slope->dims[axis] < 0 || dim < 0 || slope->dims[axis] == 1 || slope->dims[axis] == dim) continue;
     char text[128], x_text[128];
-    clv__tensor_text(slope, text, sizeof text);
-    clv__tensor_text(x, x_text, sizeof x_text);
+    clv__infer_text(infer, slope, text, sizeof text);
+    clv__infer_text(infer, x, x_text, sizeof x_text);
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "input slope, %s, does not broadcast to X, %s", text, x_text);
   }
   clv__infer_set(infer, 0, infer->outputs[0].dtype, x->rank, x->dims);

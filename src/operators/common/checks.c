@@ -39,8 +39,8 @@ clv_status clv__check_broadcasts_to(clv__infer *infer, uint32_t input, const clv
   }
   if (fits) return CLV_OK;
   char text[128], wide_text[128];
-  clv__tensor_text(t, text, sizeof text);
-  clv__tensor_text(target, wide_text, sizeof wide_text);
+  clv__infer_text(infer, t, text, sizeof text);
+  clv__infer_text(infer, target, wide_text, sizeof wide_text);
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, %s, does not broadcast to %s", (unsigned)input, text,
                         wide_text);
 }

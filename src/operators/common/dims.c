@@ -87,7 +87,7 @@ clv_status clv__infer_check_list(clv__infer *infer, uint32_t input) {
   const clv_tensor *list = &infer->inputs[input];
   if ((list->dtype == CLV_I64 || list->dtype == CLV_I32) && list->rank <= 1) return CLV_OK;
   char text[96];
-  clv__tensor_text(list, text, sizeof text);
+  clv__infer_text(infer, list, text, sizeof text);
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected a vector of i32 or i64", input, text);
 }
 
@@ -98,7 +98,7 @@ clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t cou
   if (!clv__tensor_is_static(tensor) && tensor->rank <= 1) return CLV_OK;
   if (clv__tensor_count(tensor, &have) && have == (size_t)count) return CLV_OK;
   char text[96];
-  clv__tensor_text(tensor, text, sizeof text);
+  clv__infer_text(infer, tensor, text, sizeof text);
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected %lld element%s", input, text, (long long)count,
                         count == 1 ? "" : "s");
 }

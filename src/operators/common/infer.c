@@ -44,8 +44,8 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
     for (int32_t axis = 0; axis < inputs[i].rank; ++axis) {
       if (broadcast_dim(&dims[offset + axis], inputs[i].dims[axis])) continue;
       char text[128], first[128];
-      clv__tensor_text(&inputs[i], text, sizeof text);
-      clv__tensor_text(&inputs[0], first, sizeof first);
+      clv__infer_text(infer, &inputs[i], text, sizeof text);
+      clv__infer_text(infer, &inputs[0], first, sizeof first);
       return clv__error_set(infer->error, CLV_INVALID_MODEL,
                             "input %u, %s, does not broadcast with input 0, %s: dimensions %lld and %lld differ", (unsigned)i,
                             text, first, (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);

@@ -94,7 +94,7 @@ static clv_status check_one(clv__infer *infer, uint32_t input) {
   size_t count;
   if (t->rank > 1 || (clv__tensor_count(t, &count) && count != 1)) {
     char text[128];
-    clv__tensor_text(t, text, sizeof text);
+    clv__infer_text(infer, t, text, sizeof text);
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected one element", input, text);
   }
   return CLV_OK;
@@ -149,8 +149,8 @@ static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset
   fits = fits && (channels < 0 || w->dims[1] < 0 || (!__builtin_mul_overflow(w->dims[1], groups, &wanted) && wanted == channels));
   if (fits) return CLV_OK;
   char first[96], second[96];
-  clv__tensor_text(x, first, sizeof first);
-  clv__tensor_text(w, second, sizeof second);
+  clv__infer_text(infer, x, first, sizeof first);
+  clv__infer_text(infer, w, second, sizeof second);
   return clv__error_set(infer->error, CLV_INVALID_MODEL,
                         "the channels of input %s and weight %s do not fit group %lld and offset_group %lld", first, second,
                         (long long)groups, (long long)offset_groups);
@@ -172,7 +172,7 @@ static clv_status check_offsets(clv__infer *infer, uint32_t input, const clv__wi
   }
   if (fits && (!known || clv__dim_merge(t->dims[1], rows, &unused))) return CLV_OK;
   char text[96];
-  clv__tensor_text(t, text, sizeof text);
+  clv__infer_text(infer, t, text, sizeof text);
   return clv__error_set(infer->error, CLV_INVALID_MODEL,
                         "the shape of input %u, %s, does not match those of the output and the kernel", (unsigned)input, text);
 }

@@ -117,8 +117,8 @@ static clv_status check_updates(clv__infer *infer, int32_t rank, const int64_t *
   char have[96], want[96];
   clv_tensor type = clv__tensor_make(infer->inputs[0].dtype, rank < 0 ? 0 : rank, dims, NULL);
   type.rank = rank;
-  clv__tensor_text(updates, have, sizeof have);
-  clv__tensor_text(&type, want, sizeof want);
+  clv__infer_text(infer, updates, have, sizeof have);
+  clv__infer_text(infer, &type, want, sizeof want);
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "updates are %s; expected %s", have, want);
 }
 

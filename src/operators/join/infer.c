@@ -49,8 +49,8 @@ static clv_status infer_concat(clv__infer *infer) {
     for (int32_t d = 0; d < input->rank; ++d) {
       if (d == axis || clv__dim_merge(out.dims[d], input->dims[d], &out.dims[d])) continue;
       char want[96], have[96];
-      clv__tensor_text(first, want, sizeof want);
-      clv__tensor_text(input, have, sizeof have);
+      clv__infer_text(infer, first, want, sizeof want);
+      clv__infer_text(infer, input, have, sizeof have);
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s and %s cannot be joined along axis %d", want, have, axis);
     }
   }

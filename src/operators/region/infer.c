@@ -34,8 +34,8 @@ static clv_status check_suppression(clv__infer *infer) {
   }
   if (fits) return CLV_OK;
   char first[96], second[96];
-  clv__tensor_text(boxes, first, sizeof first);
-  clv__tensor_text(scores, second, sizeof second);
+  clv__infer_text(infer, boxes, first, sizeof first);
+  clv__infer_text(infer, scores, second, sizeof second);
   return clv__error_set(infer->error, CLV_INVALID_MODEL,
                         "boxes are %s and scores %s; expected [batches,boxes,4] and [batches,classes,boxes]", first, second);
 }
@@ -114,8 +114,8 @@ static clv_status infer_roi_align(clv__infer *infer) {
   if (maps->rank == 1) fits = fits && clv__dim_merge(dims[0], maps->dims[0], &dims[0]);
   if (!fits) {
     char first[96], second[96];
-    clv__tensor_text(rois, first, sizeof first);
-    clv__tensor_text(maps, second, sizeof second);
+    clv__infer_text(infer, rois, first, sizeof first);
+    clv__infer_text(infer, maps, second, sizeof second);
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "rois are %s and batch_indices %s; expected [regions,4] and [regions]",
                           first, second);
   }

@@ -141,8 +141,8 @@ static void resize_work(const clv__infer *infer, clv__work *work) {
 
 static clv_status refuse_inputs(clv__infer *infer, const char *rule) {
   char first[96], second[96];
-  clv__tensor_text(&infer->inputs[0], first, sizeof first);
-  clv__tensor_text(&infer->inputs[1], second, sizeof second);
+  clv__infer_text(infer, &infer->inputs[0], first, sizeof first);
+  clv__infer_text(infer, &infer->inputs[1], second, sizeof second);
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs %s and %s: %s", first, second, rule);
 }
 

@@ -61,7 +61,7 @@ static clv_status infer_compress(clv__infer *infer) {
   bool flat = clv__attribute_find(infer->attributes, "axis") == NULL;
   if (condition->dtype != CLV_BOOL || (condition->rank >= 0 && condition->rank != 1)) {
     char text[96];
-    clv__tensor_text(condition, text, sizeof text);
+    clv__infer_text(infer, condition, text, sizeof text);
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition is %s; expected a vector of bools", text);
   }
   clv__infer_set_unknown(infer, 0, data->dtype, flat ? 1 : data->rank);
@@ -135,7 +135,7 @@ static clv_status infer_reverse_sequence(clv__infer *infer) {
   if ((lengths->rank >= 0 && lengths->rank != 1) ||
       (lengths->rank == 1 && data->rank >= 0 && !clv__dim_merge(lengths->dims[0], data->dims[batch], &merged))) {
     char text[96];
-    clv__tensor_text(lengths, text, sizeof text);
+    clv__infer_text(infer, lengths, text, sizeof text);
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
                           "sequence_lens is %s; expected a vector with one length per sequence of the batch", text);
   }

@@ -57,7 +57,7 @@ static clv_status infer_clip(clv__infer *infer) {
     bool same = infer->inputs[0].dtype == CLV_DTYPE_NONE || bound->dtype == infer->inputs[0].dtype;
     if (scalar && same) continue;
     char text[128];
-    clv__tensor_text(bound, text, sizeof text);
+    clv__infer_text(infer, bound, text, sizeof text);
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %s must be a scalar of dtype %s, not %s", names[i],
                           clv_dtype_name(infer->inputs[0].dtype), text);
   }

@@ -70,8 +70,8 @@ static clv_status read_target(clv__infer *infer, const clv__content *target, res
 static clv_status reshape_mismatch(clv__infer *infer, const reshape *r, uint32_t rank) {
   char from[96], to[96];
   clv_tensor type = clv__tensor_make(infer->inputs[0].dtype, (int32_t)rank, r->dims, NULL);
-  clv__tensor_text(&infer->inputs[0], from, sizeof from);
-  clv__tensor_text(&type, to, sizeof to);
+  clv__infer_text(infer, &infer->inputs[0], from, sizeof from);
+  clv__infer_text(infer, &type, to, sizeof to);
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s cannot be reshaped to %s", from, to);
 }
 

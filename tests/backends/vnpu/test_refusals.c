@@ -100,7 +100,7 @@ static void verdicts_have_reasons(void **state) {
       {"default", "Relu", "h", "o", NULL},
       {"default", "Relu", "d", "o", "dtype f64"},
       {"default", "Relu", "five", "o", "rank 5, above the maximum of 4"},
-      {"default", "Relu", "dynamic", "o", "dynamic shape f32[s0,3]"},
+      {"default", "Relu", "dynamic", "o", "dynamic shape f32[N,3]"},
       {"default", "Einsum", "f f", "o", "operator Einsum is not in the device's description"},
       {"default", "Relu", "nothing_known", "o", "unknown dtype"},
       {"default", "Reshape", "f asked", "o", "its shape depends on data"},
