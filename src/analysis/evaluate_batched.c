@@ -130,8 +130,9 @@ clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, co
   batch b = {.node = node, .inputs = inputs + 1, .input_count = clv__scan_inputs(node), .allocator = allocator, .error = error};
   if (scanned < 1 || scanned > b.input_count || node->output_count < b.input_count - (uint32_t)scanned) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "it has %u state and scan inputs (num_scan_inputs is %lld) and %u outputs, which do not match",
-                          b.input_count, (long long)scanned, node->output_count);
+                          "it has %u state and scan input%s (num_scan_inputs is %lld) and %u output%s, which do not match",
+                          b.input_count, CLV__S(b.input_count), (long long)scanned, node->output_count,
+                          CLV__S(node->output_count));
   }
   b.state_count = b.input_count - (uint32_t)scanned;
   CLV__TRY(read_sizes(&b));

@@ -49,8 +49,9 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
   const clv_graph *body = clv__node_body(node, name);
   if (body == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "attribute '%s' is missing", name);
   if (body->output_count != node->output_count || body->input_count != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs; expected 0 and %u", name,
-                          body->input_count, body->output_count, node->output_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "its %s has %u input%s and %u output%s; expected 0 and %u", name,
+                          body->input_count, CLV__S(body->input_count), body->output_count, CLV__S(body->output_count),
+                          node->output_count);
   }
   CLV__TRY(clv__graph_evaluate_at(body, NULL, inputs + given, outputs, NULL, NULL, how, allocator, error));
   for (uint32_t i = 0; i < node->output_count; ++i) {
@@ -151,10 +152,11 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   uint32_t given = clv__node_explicit_inputs(node);
   if (given < 2 || l->body->input_count != given || l->body->output_count != node->output_count + 1 ||
       node->output_count < given - 2) {
-    return clv__error_set(
-        l->error, CLV_INVALID_MODEL,
-        "it has %u inputs and %u outputs, but its body has %u inputs and %u outputs; expected as many inputs and one more output",
-        given, node->output_count, l->body->input_count, l->body->output_count);
+    return clv__error_set(l->error, CLV_INVALID_MODEL,
+                          "it has %u input%s and %u output%s, but its body has %u input%s and %u output%s; expected as many "
+                          "inputs and one more output",
+                          given, CLV__S(given), node->output_count, CLV__S(node->output_count), l->body->input_count,
+                          CLV__S(l->body->input_count), l->body->output_count, CLV__S(l->body->output_count));
   }
   l->carried_count = given - 2;
   l->scan_count = node->output_count - l->carried_count;
@@ -285,10 +287,12 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
   int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
   if (scanned < 1 || scanned > 64 || scanned > given || l->body->input_count != given ||
       l->body->output_count != node->output_count || node->output_count < given - (uint32_t)scanned) {
-    return clv__error_set(
-        l->error, CLV_INVALID_MODEL,
-        "it has %u inputs (num_scan_inputs is %lld) and %u outputs, which do not match the %u inputs and %u outputs of its body",
-        given, (long long)scanned, node->output_count, l->body->input_count, l->body->output_count);
+    return clv__error_set(l->error, CLV_INVALID_MODEL,
+                          "it has %u input%s (num_scan_inputs is %lld) and %u output%s, which do not match the %u input%s and %u "
+                          "output%s of its body",
+                          given, CLV__S(given), (long long)scanned, node->output_count, CLV__S(node->output_count),
+                          l->body->input_count, CLV__S(l->body->input_count), l->body->output_count,
+                          CLV__S(l->body->output_count));
   }
   scan s = {.input_count = (uint32_t)scanned};
   l->carried_count = given - s.input_count;

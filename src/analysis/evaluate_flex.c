@@ -57,8 +57,8 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
   clv_tensor result = {0};
   if (body == NULL) return CLV_OK;
   if (body->input_count != 1 || body->output_count != 1) {
-    return clv__error_set(f->error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs; expected one each", name,
-                          body->input_count, body->output_count);
+    return clv__error_set(f->error, CLV_INVALID_MODEL, "its %s has %u input%s and %u output%s; expected one each", name,
+                          body->input_count, CLV__S(body->input_count), body->output_count, CLV__S(body->output_count));
   }
   const clv_tensor *captures = f->inputs + clv__node_explicit_inputs(f->node);
   CLV__TRY(clv__graph_evaluate_at(body, tensor, captures, &result, NULL, NULL, f->how, f->allocator, f->error));

@@ -283,8 +283,9 @@ static clv_status infer_body(clv__infer *infer, const clv_graph_view *body, cons
   const clv_graph *graph = body->graph;
   for (uint32_t i = 0; i < output_count; ++i) set_unknown(&outputs[i]);
   if (graph->input_count != input_count || graph->output_count != output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "its body has %u inputs and %u outputs; expected %u and %u",
-                          graph->input_count, graph->output_count, input_count, output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "its body has %u input%s and %u output%s; expected %u and %u",
+                          graph->input_count, CLV__S(graph->input_count), graph->output_count, CLV__S(graph->output_count),
+                          input_count, output_count);
   }
   inference *shared = context->shared;
   if (context->depth >= CLV__MAX_BODY_DEPTH || shared->body_budget < graph->node_count) return CLV_OK;

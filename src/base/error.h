@@ -32,4 +32,7 @@ clv_status clv__error_memory(clv_error *error, size_t size_bytes);
     if (status != CLV_OK) goto cleanup; \
   } while (0)
 
+/* The ending of a noun after a count, for the `%s` of "%u output%s". */
+#define CLV__S(count) ((count) == 1 ? "" : "s")
+
 #endif

@@ -54,8 +54,8 @@ static clv_status bind_input(clv__request *request, uint32_t index, const clv_te
 clv_status clv__inputs_check(const clv_plan *plan, const clv_tensor *inputs, uint32_t input_count, bool has_data,
                              clv_error *error) {
   if (input_count != plan->graph->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u inputs, but %u were given", plan->graph->input_count,
-                          input_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u input%s, not %u", plan->graph->input_count,
+                          CLV__S(plan->graph->input_count), input_count);
   }
   for (uint32_t i = 0; i < input_count; ++i) CLV__TRY(check_input(plan, i, &inputs[i], has_data, error));
   return CLV_OK;
@@ -106,7 +106,7 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
   const clv_plan *plan = clv__request_plan(request);
   uint32_t all = plan->graph->output_count + plan->kept_count;
   if (order->output_count != all) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan has %u outputs, but %u were given", all, order->output_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan has %u output%s, not %u", all, CLV__S(all), order->output_count);
   }
   for (uint32_t i = 0; i < all; ++i) {
     clv__slot *slot = clv__prepared_slot(request->prepared, output_value(plan, i), CLV__SPACE_HOST);

@@ -50,7 +50,8 @@ static clv_status prepare_types(clv__request *request, const void *cookie, clv_e
 
 clv_status clv__session_prepare(clv_session *session, const clv_tensor *types, uint32_t count, clv_error *error) {
   uint32_t wanted = session->plan->graph->input_count;
-  if (count != wanted) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u inputs, not %u", wanted, count);
+  if (count != wanted)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u input%s, not %u", wanted, CLV__S(wanted), count);
   return clv__session_attempt(session, prepare_types, types, error);
 }
 

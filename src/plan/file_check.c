@@ -47,8 +47,8 @@ static clv_status check_limits(const clv_plan *plan, uint32_t index, clv_error *
   const clv__device *device = &plan->devices->items[partition->device];
   uint32_t inputs = clv__view_limited_inputs(partition->view), most = device->info.max_partition_inputs;
   if (most > 0 && inputs > most) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u values from other partitions; %s supports at most %u",
-                          index, inputs, device->name, most);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u value%s from other partitions; %s supports at most %u",
+                          index, inputs, CLV__S(inputs), device->name, most);
   }
   most = device->info.max_partition_nodes;
   if (most == 0 || partition->node_count <= most) return CLV_OK;

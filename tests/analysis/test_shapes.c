@@ -308,12 +308,12 @@ static void contradictions(void **state) {
       {"Unsqueeze", "x,five", NULL, 0, "5 is out of range for rank 3"},
       {"Split", "x", "num_outputs", 3, "num_outputs is 3, but the node has 1"},
       {"Expand", "x,five", NULL, 0, "does not broadcast"},
-      {"Tile", "x,five", NULL, 0, "repeats has 1 elements, but the input has rank 2"},
+      {"Tile", "x,five", NULL, 0, "repeats has 1 element, but the input has rank 2"},
       {"Gather", "x,x", NULL, 0, "indices are f32"},
       {"Slice", "x,five,five,five", NULL, 0, "5 is out of range for rank 2"},
       {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
-      {"Reshape", "x", NULL, 0, "it has 1 inputs; expected 2"},
+      {"Reshape", "x", NULL, 0, "it has 1 input; expected 2"},
       {"Add", "open,w", NULL, 0, "input 1, f32[5], does not broadcast with input 0, f32[rows,6]"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {

@@ -194,8 +194,8 @@ clv_status clv__npz_stream_read(clv__npz_stream *stream, void *to, size_t count,
   clv__npy_header piece = stream->header;
   uint64_t left = (stream->header.data_bytes - stream->given_bytes) / piece.element_bytes;
   if (count > left) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu elements requested, but only %llu are left",
-                          stream->npz->path, stream->item->name, count, (unsigned long long)left);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu element%s requested, but only %llu are left",
+                          stream->npz->path, stream->item->name, count, CLV__S(count), (unsigned long long)left);
   }
   clv_status status = take_bytes(stream, to, count * piece.element_bytes, error);
   piece.count = count;
@@ -206,8 +206,8 @@ clv_status clv__npz_stream_read(clv__npz_stream *stream, void *to, size_t count,
 clv_status clv__npz_stream_skip(clv__npz_stream *stream, size_t count, bool jump, clv_error *error) {
   uint64_t left_bytes = stream->header.data_bytes - stream->given_bytes, skipped;
   if (__builtin_mul_overflow(count, (uint64_t)stream->header.element_bytes, &skipped) || skipped > left_bytes) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu elements to skip, but only %llu bytes are left",
-                          stream->npz->path, stream->item->name, count, (unsigned long long)left_bytes);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu element%s to skip, but only %llu bytes are left",
+                          stream->npz->path, stream->item->name, count, CLV__S(count), (unsigned long long)left_bytes);
   }
   uint64_t early = stream->head_bytes - stream->head_at;
   if (jump && stream->item->method == STORED && skipped > early) {

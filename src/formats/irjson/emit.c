@@ -26,7 +26,7 @@ clv__aten_value clv__aten_absent(void) {
 
 clv__aten_value clv__aten_input(clv__aten_node *node, uint32_t index) {
   if (index < node->input_count) return node->inputs[index];
-  clv__aten_fail(node, "it has %u inputs; expected %u or more", node->input_count, index + 1);
+  clv__aten_fail(node, "it has %u input%s; expected %u or more", node->input_count, CLV__S(node->input_count), index + 1);
   return unknown(CLV_F32);
 }
 
@@ -145,7 +145,7 @@ clv__aten_value clv__aten_op(clv__aten_node *node, const char *op, clv_dtype dty
 void clv__aten_return(clv__aten_node *node, uint32_t output, clv__aten_value value) {
   if (node->status != CLV_OK) return;
   if (output >= node->output_count) {
-    clv__aten_fail(node, "it has %u outputs; expected %u or more", node->output_count, output + 1);
+    clv__aten_fail(node, "it has %u output%s; expected %u or more", node->output_count, CLV__S(node->output_count), output + 1);
     return;
   }
   const clv__aten_value *to = &node->outputs[output];

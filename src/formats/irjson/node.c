@@ -34,8 +34,8 @@ static clv_status resolve_producer(const clv__irjson *file, const json_t *json, 
   }
   const clv__irjson_node *made_by = &file->nodes[node];
   if (output < 0 || output >= made_by->output_count) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is output %lld of node '%.200s', which has %u outputs",
-                          where, name, output, producer_name, made_by->output_count);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is output %lld of node '%.200s', which has %u output%s",
+                          where, name, output, producer_name, made_by->output_count, CLV__S(made_by->output_count));
   }
   *tensor = made_by->first_output + (uint32_t)output;
   return CLV_OK;
@@ -77,7 +77,8 @@ static clv_status getitem_index(const clv__irjson *file, const json_t *json, siz
   }
   long long at = json_integer_value(value);
   if (at < -(long long)count || at >= (long long)count) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %lld, but the node has %zu inputs", at, count);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %lld, but the node has %zu input%s", at, count,
+                          CLV__S(count));
   }
   *index = (size_t)(at < 0 ? at + (long long)count : at);
   return CLV_OK;
@@ -214,7 +215,8 @@ static bool is_safe_in_place(const clv__irjson *file, const clv__aten_node *node
 static void lower(clv__irjson *file, const clv__irjson_node *source, clv__aten_node *node) {
   if (is_getitem(node->op_type)) {
     size_t index = 0;
-    if (node->output_count != 1) clv__aten_fail(node, "it has %u outputs; expected 1", node->output_count);
+    if (node->output_count != 1)
+      clv__aten_fail(node, "it has %u output%s; expected 1", node->output_count, CLV__S(node->output_count));
     if (node->status == CLV_OK) node->status = getitem_index(file, source->json, node->input_count, &index);
     if (node->status == CLV_OK) clv__aten_return(node, 0, node->inputs[index]);
     return;

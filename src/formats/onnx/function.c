@@ -165,8 +165,8 @@ static clv_status bind_operands(call *self, clv_error *error) {
   CLV__TRY(read_operands(self, BYTES_FIELD(NODE_INPUT), &actual_inputs, &given_inputs, error));
   CLV__TRY(read_operands(self, BYTES_FIELD(NODE_OUTPUT), &actual_outputs, &given_outputs, error));
   if (given_inputs > input_count || given_outputs > output_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "calls a function with %u inputs and %u outputs, but gives %u and %u",
-                          input_count, output_count, given_inputs, given_outputs);
+    return clv__error_set(error, CLV_INVALID_MODEL, "calls a function with %u input%s and %u output%s, but gives %u and %u",
+                          input_count, CLV__S(input_count), output_count, CLV__S(output_count), given_inputs, given_outputs);
   }
   self->input_count = input_count;
   self->output_count = output_count;

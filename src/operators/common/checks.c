@@ -24,8 +24,8 @@ clv_status clv__check_vector(clv__infer *infer, uint32_t input, int64_t size) {
   if (!clv__infer_has(infer, input) || infer->inputs[input].rank != 1) return CLV_OK;
   int64_t own = infer->inputs[input].dims[0];
   if (own < 0 || size < 0 || own == size) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld elements; expected %lld", (unsigned)input,
-                        (long long)own, (long long)size);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld element%s; expected %lld", (unsigned)input,
+                        (long long)own, CLV__S(own), (long long)size);
 }
 
 clv_status clv__check_broadcasts_to(clv__infer *infer, uint32_t input, const clv_tensor *target) {

@@ -60,8 +60,8 @@ clv_status clv__einsum_read_input(clv__attributes attributes, uint32_t index, cl
     CLV__TRY(term_read(&c, term, error));
     if (i == index) return CLV_OK;
     if (peek(&c) != ',') {
-      return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms, so none for input %u", (unsigned)i + 1,
-                            (unsigned)index);
+      return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u term%s, so none for input %u", (unsigned)i + 1,
+                            CLV__S(i + 1), (unsigned)index);
     }
     ++c.at;
   }
@@ -82,8 +82,8 @@ clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_co
     ++c.at;
   }
   if (terms != input_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms, but the node has %u inputs", (unsigned)terms,
-                          (unsigned)input_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u term%s, but the node has %u input%s", (unsigned)terms,
+                          CLV__S(terms), (unsigned)input_count, CLV__S(input_count));
   }
   memset(term, 0, sizeof *term);
   if (peek(&c) == '\0') {

@@ -11,7 +11,8 @@ clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__
     return CLV_OK;
   }
   if (count > (size_t)rank) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu elements, but the input has rank %d", count, (int)rank);
+    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu element%s, but the input has rank %d", count, CLV__S(count),
+                          (int)rank);
   }
   axes->count = (int32_t)count;
   for (size_t i = 0; i < count; ++i) {

@@ -73,8 +73,9 @@ static clv_status axes_read(const clv__resize_node *node, clv__resize *r, clv_er
   const clv_tensor *roi =
       node->opset >= 11 && has_elements(node, 1) && r->transform == CLV__RESIZE_CROP_AND_RESIZE ? &node->inputs[1] : NULL;
   if (roi != NULL && clv__dims_product(roi, 0, roi->rank) != 2 * axes.count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "roi has %lld elements; expected %d",
-                          (long long)clv__dims_product(roi, 0, roi->rank), 2 * (int)axes.count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "roi has %lld element%s; expected %d",
+                          (long long)clv__dims_product(roi, 0, roi->rank), CLV__S(clv__dims_product(roi, 0, roi->rank)),
+                          2 * (int)axes.count);
   }
   for (int32_t i = 0; i < axes.count; ++i) {
     clv__resize_axis *a = &r->axes[axes.axes[i]];

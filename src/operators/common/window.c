@@ -21,7 +21,8 @@ static clv_status list_read(clv__attributes attributes, const char *name, int32_
     return CLV_OK;
   }
   if (length != (size_t)count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s has %zu elements; expected %d", name, length, (int)count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s has %zu element%s; expected %d", name, length, CLV__S(length),
+                          (int)count);
   }
   for (int32_t i = 0; i < count; ++i) {
     if (given[i] < low || given[i] > LARGEST_ATTRIBUTE) {
@@ -175,8 +176,8 @@ static clv_status transposed_axis_resolve(clv__window *w, int32_t i, int64_t out
   if (in == 0 && w->output[i] < 0) w->output[i] = 0;
   if (w->output[i] < 0) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "axis %d: padding %lld + %lld is larger than the unpadded output, which has %lld elements", (int)i,
-                          (long long)w->pad_begin[i], (long long)w->pad_end[i], (long long)natural);
+                          "axis %d: padding %lld + %lld is larger than the unpadded output, which has %lld element%s", (int)i,
+                          (long long)w->pad_begin[i], (long long)w->pad_end[i], (long long)natural, CLV__S(natural));
   }
   return CLV_OK;
 }
@@ -192,7 +193,8 @@ clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__windo
   for (int32_t i = 0; i < window->spatial; ++i) wanted[i] = -1;
   if (shape != NULL && count != 0) {
     if (count != (size_t)window->spatial) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "output_shape has %zu elements; expected %d", count, (int)window->spatial);
+      return clv__error_set(error, CLV_INVALID_MODEL, "output_shape has %zu element%s; expected %d", count, CLV__S(count),
+                            (int)window->spatial);
     }
     for (int32_t i = 0; i < window->spatial; ++i) {
       if (shape[i] < 0 || shape[i] > LARGEST_ATTRIBUTE) {

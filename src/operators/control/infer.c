@@ -135,14 +135,14 @@ static clv_status infer_loop(clv__infer *infer) {
   if (body == NULL) return missing_body(infer, "body");
   uint32_t state_count = infer->input_count - 2, argument_count = infer->input_count, result_count = infer->output_count + 1;
   if (infer->output_count < state_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the loop carries %u values, but has only %u outputs", state_count,
-                          infer->output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the loop carries %u value%s, but has only %u output%s", state_count,
+                          CLV__S(state_count), infer->output_count, CLV__S(infer->output_count));
   }
   if (infer->infer_body == NULL) return CLV_OK;
   const clv_graph *graph = body->graph;
   if (graph->input_count != argument_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the loop's body has %u inputs; expected %u", graph->input_count,
-                          argument_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the loop's body has %u input%s; expected %u", graph->input_count,
+                          CLV__S(graph->input_count), argument_count);
   }
   clv_tensor *arguments, *results;
   const int64_t one = 1;
@@ -251,8 +251,9 @@ static clv_status infer_scan(clv__infer *infer) {
   if (body == NULL) return missing_body(infer, "body");
   if (scanned < 1 || scanned > count || infer->output_count < count - (uint32_t)scanned) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "attribute num_scan_inputs is %lld, which does not fit the node's %u inputs and %u outputs",
-                          (long long)scanned, infer->input_count, infer->output_count);
+                          "attribute num_scan_inputs is %lld, which does not fit the node's %u input%s and %u output%s",
+                          (long long)scanned, infer->input_count, CLV__S(infer->input_count), infer->output_count,
+                          CLV__S(infer->output_count));
   }
   if (infer->infer_body == NULL) return CLV_OK;
   clv_tensor *arguments;

@@ -9,8 +9,8 @@ static clv_status set_list(clv__infer *infer, clv_dtype dtype, const clv_attribu
   int64_t count = (int64_t)attribute->count;
   clv__infer_set(infer, 0, dtype, is_list ? 1 : 0, &count);
   if (is_list || count == 1) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s has %lld values; expected 1", attribute->name,
-                        (long long)count);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s has %lld value%s; expected 1", attribute->name,
+                        (long long)count, CLV__S(count));
 }
 
 static clv_status infer_constant(clv__infer *infer) {

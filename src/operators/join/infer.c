@@ -65,8 +65,8 @@ static clv_status infer_concat(clv__infer *infer) {
 static clv_status equal_parts(clv__infer *infer, int64_t dim, int64_t parts, int64_t *sizes) {
   int64_t chunk = dim < 0 ? CLV_DIM_UNKNOWN : (dim + parts - 1) / parts;
   if (dim >= 0 && infer->opset < 18 && dim % parts != 0) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld elements cannot be split into %lld equal parts", (long long)dim,
-                          (long long)parts);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld element%s cannot be split into %lld equal parts", (long long)dim,
+                          CLV__S(dim), (long long)parts);
   }
   for (int64_t i = 0; i < parts; ++i) {
     int64_t left = dim - chunk * i;
@@ -102,20 +102,20 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
 static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *sizes, size_t count) {
   int64_t total = 0;
   if (count != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes are given, but the node has %u outputs", count,
-                          infer->output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "it gives %zu size%s, but the node has %u output%s", count,
+                          CLV__S(count), infer->output_count, CLV__S(infer->output_count));
   }
   for (size_t i = 0; i < count; ++i) {
     if (dim >= 0 && sizes[i] > dim) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "part %zu has %lld elements, but the axis has %lld", i,
-                            (long long)sizes[i], (long long)dim);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "part %zu has %lld element%s, but the axis has %lld", i,
+                            (long long)sizes[i], CLV__S(sizes[i]), (long long)dim);
     }
     if (sizes[i] == INT64_MIN) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the size of part %zu is negative", i);
     total = total == CLV_DIM_UNKNOWN ? total : clv__dim_add(total, sizes[i]);
   }
   if (dim < 0 || total < 0 || total == dim) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the parts have %lld elements in total, but the axis has %lld",
-                        (long long)total, (long long)dim);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the parts have %lld element%s in total, but the axis has %lld",
+                        (long long)total, CLV__S(total), (long long)dim);
 }
 
 static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
@@ -128,8 +128,8 @@ static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
   bool given = split != NULL || clv__infer_has(infer, 1);
   int64_t parts = clv__attribute_int(infer->attributes, "num_outputs", infer->output_count);
   if (!given && infer->opset >= 18 && parts != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, but the node has %u outputs", (long long)parts,
-                          infer->output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, but the node has %u output%s", (long long)parts,
+                          infer->output_count, CLV__S(infer->output_count));
   }
   if (!given) return equal_parts(infer, dim, infer->output_count, sizes);
   if (listed_parts(infer, sizes, &count)) return check_parts(infer, dim, sizes, count);
@@ -259,8 +259,8 @@ static clv_status infer_tile(clv__infer *infer) {
   bool known = clv__infer_elements(infer, 1, &repeats);
   int64_t dims[CLV_MAX_RANK];
   if (known && data->rank >= 0 && repeats.count != (uint32_t)data->rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "repeats has %u elements, but the input has rank %d", repeats.count,
-                          data->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "repeats has %u element%s, but the input has rank %d", repeats.count,
+                          CLV__S(repeats.count), data->rank);
   }
   for (int32_t d = 0; d < data->rank; ++d) {
     if (known && clv__element_is_number(repeats.elements[d]) && repeats.elements[d] < 0) {

@@ -17,8 +17,8 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
   if (list->rank == 1 && list->dims[0] >= 0) *given = list->dims[0];
   if (clv__infer_elements(infer, input, content)) *given = content->count;
   if (*given >= 0 && count >= 0 && *given != count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %lld elements; expected %lld", what, (long long)*given,
-                          (long long)count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %lld element%s; expected %lld", what, (long long)*given,
+                          CLV__S(*given), (long long)count);
   }
   for (uint32_t i = 0; content->known && i < content->count; ++i) {
     if (!clv__element_is_number(content->elements[i]) || content->elements[i] >= 0) continue;
@@ -45,8 +45,8 @@ static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_
     *channels = x->dims[1] / taps;
     if (x->dims[1] % taps != 0) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                            "dimension 1 of the input is %lld, which is not a multiple of the block's %lld elements",
-                            (long long)x->dims[1], (long long)taps);
+                            "dimension 1 of the input is %lld, which is not a multiple of the block's %lld element%s",
+                            (long long)x->dims[1], (long long)taps, CLV__S(taps));
     }
   }
   if (blocks < 0 || clv__dim_merge(x->dims[2], blocks, &unused)) return CLV_OK;

@@ -79,8 +79,8 @@ static clv_status run_col2im(const clv__kernel_call *call) {
   int64_t rows;
   if (!fits || __builtin_mul_overflow(f.taps, y->dims[1], &rows) || rows != x->dims[1] || f.blocks != x->dims[2]) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "dimensions 1 and 2 of the input, %lld and %lld, do not fit %lld blocks of %lld elements",
-                          (long long)x->dims[1], (long long)x->dims[2], (long long)f.blocks, (long long)f.taps);
+                          "dimensions 1 and 2 of the input, %lld and %lld, do not fit %lld blocks of %lld element%s",
+                          (long long)x->dims[1], (long long)x->dims[2], (long long)f.blocks, (long long)f.taps, CLV__S(f.taps));
   }
   f.plane = clv__dims_count(y, 2, y->rank);
   const int64_t total = clv__dims_count(y, 0, y->rank);
@@ -145,8 +145,8 @@ static clv_status run_max_unpool(const clv__kernel_call *call) {
   for (int64_t i = 0; i < count; ++i) { /* in order, so that of several elements with the same index the last one is kept */
     int64_t index = ((const int64_t *)indices->data)[i], to = 0, stride = 1;
     if (index < 0 || (uint64_t)index >= limit) {
-      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for %zu elements", (long long)index,
-                            limit);
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for %zu element%s", (long long)index,
+                            limit, CLV__S(limit));
     }
     for (int32_t d = y->rank - 1; d >= 0; --d) {
       to += index % counted.dims[d] * stride;
@@ -175,7 +175,8 @@ clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *
   for (int32_t i = 0; i < rank; ++i) axes[i] = i;
   if (list == NULL) return CLV_OK;
   if (given > (size_t)rank)
-    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu elements, but the input has rank %d", given, (int)rank);
+    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu element%s, but the input has rank %d", given, CLV__S(given),
+                          (int)rank);
   *count = (int32_t)given;
   for (int32_t i = 0; i < *count; ++i) {
     if (list[i] < -rank || list[i] >= rank || seen[list[i] < 0 ? list[i] + rank : list[i]]) {

@@ -23,8 +23,8 @@ static clv_status check_scales(clv__infer *infer) {
     int64_t unused;
     CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", 1), x->rank, &axis));
     if (!clv__dim_merge(x->dims[axis], scale->dims[0], &unused) && scale->dims[0] != 1) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scales do not fit axis %d of %lld elements",
-                            (long long)scale->dims[0], (int)axis, (long long)x->dims[axis]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scales do not fit axis %d of %lld element%s",
+                            (long long)scale->dims[0], (int)axis, (long long)x->dims[axis], CLV__S(x->dims[axis]));
     }
   }
   return CLV_OK;

@@ -41,8 +41,8 @@ static clv_status scales_read(const clv__kernel_call *call, scales *s) {
   const bool fits = s->block > 0 && s->count == (s->lines.length + s->block - 1) / s->block &&
                     given == (s->blocked ? s->lines.outer * s->count * s->lines.inner : s->count);
   if (fits) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
-                        (long long)s->count, (long long)axis, (long long)s->lines.length);
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld element%s",
+                        (long long)s->count, (long long)axis, (long long)s->lines.length, CLV__S(s->lines.length));
 }
 
 static int64_t scale_index(const scales *s, int64_t element) {

@@ -28,7 +28,8 @@ static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_
 
 static clv_status count_check(clv__infer *infer, const char *what, size_t count, const clv__resize_axes *axes) {
   if (count == (size_t)axes->count) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %zu elements; expected %d", what, count, (int)axes->count);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %zu element%s; expected %d", what, count, CLV__S(count),
+                        (int)axes->count);
 }
 
 static clv_status by_scales(clv__infer *infer, const float *scales, const clv__resize_axes *axes, int64_t *dims) {
@@ -199,7 +200,8 @@ static clv_status infer_affine_grid(clv__infer *infer) {
   bool known = clv__infer_elements(infer, 1, &content);
   if (known) spatial = (int64_t)content.count - 2;
   if ((known || spatial >= 0 || (size->rank == 1 && size->dims[0] >= 0)) && spatial != 2 && spatial != 3) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size has %lld elements; expected 4 or 5", (long long)spatial + 2);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size has %lld element%s; expected 4 or 5", (long long)spatial + 2,
+                          CLV__S(spatial + 2));
   }
   clv__infer_set_unknown(infer, 0, theta->dtype, spatial == 2 || spatial == 3 ? (int32_t)spatial + 2 : CLV_RANK_UNKNOWN);
   if (spatial != 2 && spatial != 3) return CLV_OK;

@@ -41,8 +41,8 @@ static clv_status run_nonzero(const clv__kernel_call *call) {
     for (int32_t d = in->rank - 1; d >= 0 && ++where[d] == in->dims[d]; --d) where[d] = 0;
   }
   if (at == found) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld elements are not zero, but the output has room for %lld",
-                        (long long)at, (long long)found);
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the output has room for %lld element%s, but %lld are not zero",
+                        (long long)found, CLV__S(found), (long long)at);
 }
 
 /* ---- TopK ---------------------------------------------------------------------------------------------------------------- */

@@ -33,8 +33,8 @@ static clv_status check_parts(clv__infer *infer) {
   if (x->rank < 1) return CLV_OK;
   int64_t parts = x->dims[x->rank - 1];
   if (parts < 0 || parts == 1 || parts == 2) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the last axis has %lld elements; expected 1 (real) or 2 (complex)",
-                        (long long)parts);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the last axis has %lld element%s; expected 1 (real) or 2 (complex)",
+                        (long long)parts, CLV__S(parts));
 }
 
 /* ---- DFT ------------------------------------------------------------------------------------------------------------------- */
@@ -104,15 +104,15 @@ static clv_status infer_stft(clv__infer *infer) {
   int64_t length = clv__dim_from_element(frame), signal = x->rank == 3 ? x->dims[1] : CLV_DIM_UNKNOWN;
   if (clv__infer_has(infer, 2)) {
     if (window->rank == 1 && !clv__dim_merge(window->dims[0], length, &length)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the window has %lld elements, but frame_length is %lld",
-                            (long long)window->dims[0], (long long)length);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the window has %lld element%s, but frame_length is %lld",
+                            (long long)window->dims[0], CLV__S(window->dims[0]), (long long)length);
     }
   } else if (!clv__infer_has(infer, 3)) {
     length = signal;
   }
   if (length == 0 || (length > 0 && signal >= 0 && length > signal)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "frames of %lld elements do not fit a signal of %lld elements",
-                          (long long)length, (long long)signal);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "frames of %lld element%s do not fit a signal of %lld element%s",
+                          (long long)length, CLV__S(length), (long long)signal, CLV__S(signal));
   }
   if (x->rank == 3) dims[0] = x->dims[0];
   if (length > 0 && signal >= 0 && clv__element_is_number(step)) dims[1] = (signal - length) / step + 1;

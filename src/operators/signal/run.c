@@ -120,8 +120,8 @@ static clv_status dft_check(const clv__kernel_call *call, const dft *d) {
   }
   int64_t wanted = d->onesided && !d->inverse ? d->length / 2 + 1 : d->length;
   if (d->length >= 1 && wanted == y->dims[d->axis]) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "a transform of length %lld does not produce %lld elements",
-                        (long long)d->length, (long long)y->dims[d->axis]);
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "a transform of length %lld does not produce %lld element%s",
+                        (long long)d->length, (long long)y->dims[d->axis], CLV__S(y->dims[d->axis]));
 }
 
 static clv_status run_dft(const clv__kernel_call *call) {
@@ -179,8 +179,8 @@ static clv_status run_stft(const clv__kernel_call *call) {
   int64_t step;
   if (!number_of(call, 1, &step) || step < 1 || length < 1 || length > signal || frames > (signal - length) / step + 1 ||
       y->dims[2] > length) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld frames of length %lld do not fit a signal of %lld elements",
-                          (long long)frames, (long long)length, (long long)signal);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld frames of length %lld do not fit a signal of %lld element%s",
+                          (long long)frames, (long long)length, (long long)signal, CLV__S(signal));
   }
   clv__fourier fourier;
   const int64_t work_count = (int64_t)clv__fourier_work_count(length);

@@ -25,7 +25,7 @@
     while (count >= 999.95 && unit < 5) { count /= 1000; ++unit; }
     return unit === 0 ? count.toFixed(0) : `${count.toFixed(1)} ${' kMGTP'[unit]}`;
   }
-  const grouped = count => count.toLocaleString('en');
+  const grouped = count => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
   const plural = (count, word) => `${grouped(count)} ${word}${count === 1 ? '' : 's'}`;
   const number = value => value === null ? '–' : String(Number(value.toPrecision(6)));
   const badge = device => make('span', {class: `badge d${devices[device].color}`}, devices[device].name);
@@ -322,7 +322,7 @@
   }
   function readersOf(v, most) {
     const list = graph.readers[v], content = list.length > 0 ? [soft(' read by ')] : [];
-    list.slice(0, most).forEach((n, i) => content.push(i > 0 ? ', ' : '', nodeLink(n)));
+    list.slice(0, most).forEach((n, i) => content.push(i > 0 ? '\u2060, ' : '', nodeLink(n)));
     if (list.length > most) content.push(soft(` and ${list.length - most} more`));
     if (graph.outputs.includes(v)) content.push(soft(list.length > 0 ? '; an output' : ', an output'));
     return content;
