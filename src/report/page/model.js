@@ -322,7 +322,7 @@
   }
   function readersOf(v, most) {
     const list = graph.readers[v], content = list.length > 0 ? [soft(' read by ')] : [];
-    list.slice(0, most).forEach((n, i) => content.push(i > 0 ? '\u2060, ' : '', nodeLink(n)));
+    list.slice(0, most).forEach((n, i) => content.push(i > 0 ? ' ' : '', make('span', {class: 'item'}, nodeLink(n), i + 1 < Math.min(list.length, most) ? ',' : '')));
     if (list.length > most) content.push(soft(` and ${list.length - most} more`));
     if (graph.outputs.includes(v)) content.push(soft(list.length > 0 ? '; an output' : ', an output'));
     return content;
