@@ -71,3 +71,16 @@ bool clv__pattern_match(const char *pattern, const char *name) {
   while (*pattern == '*') ++pattern;
   return *pattern == '\0';
 }
+
+size_t clv__utf8_bytes(const uint8_t *at, size_t available) {
+  uint8_t lead = at[0];
+  if (lead < 0x80) return lead != 0;
+  size_t size_bytes = lead >= 0xf0 && lead <= 0xf4 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
+  if (size_bytes == 0 || size_bytes > available) return 0;
+  for (size_t i = 1; i < size_bytes; ++i) {
+    if ((at[i] & 0xc0) != 0x80) return 0;
+  }
+  bool overlong = (lead == 0xe0 && at[1] < 0xa0) || (lead == 0xf0 && at[1] < 0x90);
+  bool outside = (lead == 0xed && at[1] >= 0xa0) || (lead == 0xf4 && at[1] >= 0x90);
+  return overlong || outside ? 0 : size_bytes;
+}

@@ -22,4 +22,8 @@ void clv__text_append_bytes(clv__text *text, const void *data, size_t size_bytes
 /* Whether `name` matches `pattern`: `*` matches any run of characters, `?` any single character, and everything else itself. */
 bool clv__pattern_match(const char *pattern, const char *name);
 
+/* Returns the number of bytes of the UTF-8 character at `at`, or 0 if it is invalid, not complete within `available` bytes, or a
+ * zero byte. `available` is at least 1. */
+size_t clv__utf8_bytes(const uint8_t *at, size_t available);
+
 #endif

@@ -3,30 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "formats/foreign.h"
 #include "formats/onnx/loader.h"
 
 /* ---- Strings ---- */
 
-/* Returns the number of bytes of the UTF-8 character at `at`, or 0 if it is invalid or a zero byte. */
-static size_t sequence_bytes(const uint8_t *at, size_t available) {
-  uint8_t lead = at[0];
-  if (lead < 0x80) return lead != 0;
-  size_t size_bytes = lead >= 0xf0 && lead <= 0xf4 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
-  if (size_bytes == 0 || size_bytes > available) return 0;
-  for (size_t i = 1; i < size_bytes; ++i) {
-    if ((at[i] & 0xc0) != 0x80) return 0;
-  }
-  bool overlong = (lead == 0xe0 && at[1] < 0xa0) || (lead == 0xf0 && at[1] < 0x90);
-  bool outside = (lead == 0xed && at[1] >= 0xa0) || (lead == 0xf4 && at[1] >= 0x90);
-  return overlong || outside ? 0 : size_bytes;
-}
-
 clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **string,
                             clv_error *error) {
   *string = "";
   for (size_t i = 0; i < bytes.size_bytes;) {
-    size_t step = sequence_bytes(bytes.data + i, bytes.size_bytes - i);
+    size_t step = clv__utf8_bytes(bytes.data + i, bytes.size_bytes - i);
     if (step == 0) {
       return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a name contains 0x%02x, which is not UTF-8 text",
                             (size_t)(bytes.data - origin) + i, bytes.data[i]);
@@ -48,6 +35,19 @@ clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint
 }
 
 /* ---- The model ---- */
+
+clv_status clv__onnx_import(clv__builder *builder, const char *domain, int64_t version, clv_error *error) {
+  if (version <= 0 || version > INT32_MAX) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "imports version %lld of domain '%s', which is not a valid version",
+                          (long long)version, domain[0] != '\0' ? domain : "ai.onnx");
+  }
+  if (domain[0] == '\0' && version > CLV__ONNX_NEWEST_OPSET) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "opset %lld of ai.onnx is above %d, the newest supported: convert the model to an older opset",
+                          (long long)version, CLV__ONNX_NEWEST_OPSET);
+  }
+  return clv__builder_import(builder, domain, (int32_t)version, error);
+}
 
 static clv_status read_pair(clv__onnx_loader *loader, clv__proto_span span, const char **key, const char **value,
                             clv_error *error) {
@@ -73,16 +73,7 @@ static clv_status read_import(clv__onnx_loader *loader, clv__proto_span span, cl
     }
     if (field.tag == VARINT_FIELD(OPSET_VERSION)) version = field.number;
   }
-  if (version == 0 || version > INT32_MAX) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "imports version %lld of domain '%s', which is not a valid version",
-                          (long long)version, domain[0] != '\0' ? domain : "ai.onnx");
-  }
-  if (domain[0] == '\0' && version > CLV__ONNX_NEWEST_OPSET) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "opset %lld of ai.onnx is above %d, the newest supported: convert the model to an older opset",
-                          (long long)version, CLV__ONNX_NEWEST_OPSET);
-  }
-  return clv__builder_import(loader->root, domain, (int32_t)version, error);
+  return clv__onnx_import(loader->root, domain, (int64_t)version, error);
 }
 
 typedef struct model_message {

@@ -24,6 +24,10 @@ CLV_MUST_USE clv_status clv__onnx_load_file(const clv_allocator *allocator, cons
 CLV_MUST_USE clv_status clv__onnx_load_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, bool copy,
                                               clv_graph **graph, clv_error *error);
 
+/* Adds an opset import, if the version exists: CLV_INVALID_MODEL for one that cannot, CLV_NOT_SUPPORTED for an opset of ONNX
+ * above the newest supported one. */
+CLV_MUST_USE clv_status clv__onnx_import(clv__builder *builder, const char *domain, int64_t version, clv_error *error);
+
 /* Writes a view as a model into memory from `allocator`; the caller releases the memory. Values have the types of the view.
  * Constants become initializers. Operators of Cleave's own (operators/body.h) become calls of functions, which the model
  * contains. The loader reads such a call as the operator.
