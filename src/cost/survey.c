@@ -155,7 +155,7 @@ static clv_status expect_graph(clv__survey *s, uint32_t device, clv__expectation
   CLV__TRY(clv__view_create_whole(s->graph, s->shapes->types, &s->arena, &whole, error));
   s->whole = whole;
   CLV__TRY(clv__profile_find_or_add_device(s->profile, s->device->info.fingerprint, &s->tables, error));
-  CLV__TRY(clv__capability_ask(s->devices, whole, s->shapes->node_folded, NULL, NULL, NULL, &capability, error));
+  CLV__TRY(clv__capability_ask(s->devices, whole, s->shapes->node_folded, NULL, NULL, NULL, NULL, &capability, error));
   clv_status status = prepare(s, &capability, device, &total, error);
   if (status == CLV_OK) status = find_runs(s, &capability, device, error);
   clv__capability_finish(&capability);

@@ -29,7 +29,7 @@
 #include "report/label.h"
 #include "report/model/layout.h"
 #include "report/model/statistics.h"
-#include "report/page/html_data.h"
+#include "report/page/html_json.h"
 #include "report/page/texts.h"
 #include "report/picture/palette.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "report/page/html_data.h"
+#include "report/page/html_json.h"
 
 void clv__html_texts_init(clv__html_texts *texts, const clv_allocator *allocator) {
   *texts = (clv__html_texts){.allocator = allocator};
