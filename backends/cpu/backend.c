@@ -43,22 +43,27 @@ uint32_t clv__cpu_threads_team(void) {
 #endif
 }
 
-int clv__cpu_threads_enter(clv_device *device) {
+int clv__cpu_threads_enter_compiling(const clv_device *device) {
+  int before = 0;
 #ifdef _OPENMP
-  const int before = omp_get_max_threads();
+  before = omp_get_max_threads();
   const int wanted = device->thread_count > 0 ? device->thread_count : before;
   if (wanted != before) omp_set_num_threads(wanted);
-  const int available = clv__threads_available();
+#endif
+  clv__cpu_cores_enter(device->cores);
+  return before;
+}
+
+int clv__cpu_threads_enter(clv_device *device) {
+  const int before = clv__cpu_threads_enter_compiling(device);
+#ifdef _OPENMP
+  const int wanted = omp_get_max_threads(), available = clv__threads_available();
   if (available < wanted) {
     tell_refused(device, wanted, available);
     omp_set_num_threads(available);
   }
-  clv__cpu_cores_enter(device->cores);
-  return before;
-#else
-  clv__cpu_cores_enter(device->cores);
-  return 0;
 #endif
+  return before;
 }
 
 int clv__cpu_threads_enter_one(void) {
@@ -78,7 +83,10 @@ enum { MANY_THREADS_BYTES = 4 << 20 };
 
 int clv__cpu_threads_enter_packing(size_t size_bytes) {
 #ifdef _OPENMP
-  return size_bytes < MANY_THREADS_BYTES ? clv__cpu_threads_enter_one() : omp_get_max_threads();
+  if (size_bytes < MANY_THREADS_BYTES) return clv__cpu_threads_enter_one();
+  const int before = omp_get_max_threads(), available = clv__threads_available();
+  if (available < before) omp_set_num_threads(available);
+  return before;
 #else
   (void)size_bytes;
   return 0;

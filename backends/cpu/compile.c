@@ -34,7 +34,7 @@ clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, con
   clv_executable *made = clv__allocate_zero(device->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->device = device;
-  const int threads = clv__cpu_threads_enter(device);
+  const int threads = clv__cpu_threads_enter_compiling(device);
   clv_status status = compile_into(made, graph, options, error);
   clv__cpu_threads_leave(threads);
   clv__cpu_notes_save(device->notes);
@@ -104,7 +104,7 @@ clv_status clv__cpu_instance_create(clv_device *device, clv_executable *executab
   clv_instance *made = clv__allocate_zero(device->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->executable = executable;
-  const int threads = clv__cpu_threads_enter(device);
+  const int threads = clv__cpu_threads_enter_compiling(device);
   clv_status status = prepare(made, inputs, input_count, error);
   clv__cpu_threads_leave(threads);
   clv__cpu_notes_save(device->notes);
@@ -125,7 +125,7 @@ void clv__cpu_instance_destroy(clv_device *device, clv_instance *instance) {
 clv_status clv__cpu_instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
                                     clv_error *error) {
   clv_instance other = {.executable = instance->executable};
-  const int threads = clv__cpu_threads_enter(device);
+  const int threads = clv__cpu_threads_enter_compiling(device);
   clv_status status = prepare(&other, inputs, input_count, error);
   clv__cpu_threads_leave(threads);
   if (status != CLV_OK) {

@@ -35,10 +35,13 @@ struct clv_device {
 uint32_t clv__cpu_threads_team(void); /* number of threads that a parallel region started here would have */
 /* The enter functions set the number of threads that OpenMP uses for the calling thread: enter() to that of the device, or as
  * many as the system allows, enter_one() to one. They return the previous number. Pass this number to leave(), which restores it.
- */
+ * enter_compiling() is like enter(), but starts no threads to find out how many the system allows: inside it, parallel work must
+ * be between enter_packing() and leave_one(). */
 int clv__cpu_threads_enter(clv_device *device);
+int clv__cpu_threads_enter_compiling(const clv_device *device);
 int clv__cpu_threads_enter_one(void);
-int clv__cpu_threads_enter_packing(size_t size_bytes); /* one thread if there are too few bytes to justify waking others */
+/* One thread if there are too few bytes to justify waking others, otherwise as many as the system allows. */
+int clv__cpu_threads_enter_packing(size_t size_bytes);
 void clv__cpu_threads_leave(int before);
 void clv__cpu_threads_leave_one(int before); /* ends enter_one() or enter_packing() */
 

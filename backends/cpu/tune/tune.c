@@ -181,10 +181,12 @@ clv_status clv__cpu_tune(clv__cpu_variant *variant, const char *step, const clv_
   char why[200] = "measured:";
   measuring m = {.variant = variant, .count = count < MOST_WAYS ? count : MOST_WAYS};
   for (uint32_t w = 0; w < m.count; ++w) m.ways[w].trial = &trials[w];
+  const int threads = clv__cpu_threads_enter_packing(SIZE_MAX);
   clv_status status = make_buffers(&m, error);
   for (uint32_t w = 0; w < m.count && status == CLV_OK; ++w) status = make_memories(&m, &m.ways[w], error);
   if (status == CLV_OK) status = measure(&m, medians, error);
   finish(&m);
+  clv__cpu_threads_leave_one(threads);
   if (status != CLV_OK) return status;
   *chosen = 0;
   for (uint32_t w = 0; w < m.count; ++w) {
