@@ -88,17 +88,6 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
     ids[i] = plan->problem_nodes[id];
     r->cut.partition_of[ids[i]] = index;
   }
-  for (size_t i = 1; i < count; ++i) {
-    bool is_hosted = clv__is_hosted(plan->problem, ids[i], device);
-    if (is_hosted == clv__is_hosted(plan->problem, ids[0], device)) continue;
-    uint32_t view = ids[is_hosted ? i : 0];
-    return clv__error_set(
-        error, CLV_NOT_SUPPORTED,
-        "node '%s': %s cannot run it: %s; the host renames it there: list it in a partition of such views, after "
-        "that of its source",
-        plan->problem->node_names[view], device_name,
-        clv__capability_answer(&plan->capability, plan->problem->node_ids[view], device));
-  }
   qsort(ids, count, sizeof *ids, compare_nodes);
   r->cut.devices[index] = device;
   r->cut.offsets[index + 1] = r->cut.offsets[index] + (uint32_t)count;
