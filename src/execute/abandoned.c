@@ -1,7 +1,7 @@
 /* Keeps what is left of a request after one of its devices was removed. The device may still read and write memory, notify
- * events, and call back for the memory of outputs, and a watcher thread may be blocked in a call to it. So the marks, the board,
- * the arrays that launches refer to and the watchers are kept until the devices are closed. (The memory pool keeps the memory
- * that the device may access: device/memory_pool.h.) */
+ * events, and call back for the memory of outputs, and a watcher thread may be blocked in a call to it. So the marks and the
+ * board (session_own.h), the arrays that launches refer to, and the watchers are kept until the devices are closed. (The memory
+ * pool keeps the memory that the device may access: device/memory_pool.h.) */
 #include <sched.h>
 
 #include "execute/session_own.h"

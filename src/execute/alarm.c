@@ -6,12 +6,12 @@
 #include "base/clock.h"
 #include "execute/session_own.h"
 
-enum { PATIENCE_NS = 1000000000 }; /* for a device that was stopped to return */
+enum { PATIENCE_NS = 1000000000 }; /* how long a stopped device may take to return before the program is told */
 
 typedef struct setting {
-  uint64_t until_ns; /* UINT64_MAX: none */
-  uint32_t step;     /* the one whose device the driver called */
-  bool is_of_device; /* the device's limit, not the run's */
+  uint64_t until_ns; /* the time of the alarm; UINT64_MAX: none */
+  uint32_t step;     /* the step whose device the driver has called */
+  bool is_of_device; /* `until_ns` is the limit of the device, not that of the run */
   bool is_stoppable; /* at the limit, the request is stopped */
   bool is_late;      /* the limit has passed: at `until_ns`, the device is stuck */
 } setting;
@@ -21,7 +21,7 @@ struct clv__alarm {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  setting settings[CLV_MAX_IN_FLIGHT]; /* by request */
+  setting settings[CLV_MAX_IN_FLIGHT]; /* indexed by request */
   uint64_t queue_ns;                   /* the earliest limit of a queued run */
   bool is_closing;
 };
@@ -42,8 +42,8 @@ static void tell_stuck(clv__alarm *alarm, uint32_t index) {
   pthread_mutex_lock(&alarm->lock);
 }
 
-/* Stops the requests whose time has come. They stay valid, because their drivers clear their settings first, which needs the
- * lock. Returns the time of the next alarm. */
+/* Stops the requests whose time has come. The requests stay valid meanwhile: a driver clears its request's setting before it
+ * lets go of the request, and needs the lock to do so. Returns the time of the next alarm. */
 static uint64_t stop_late(clv__alarm *alarm) {
   uint64_t now_ns = clv__clock_ns(), next_ns = alarm->queue_ns;
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
@@ -55,7 +55,7 @@ static uint64_t stop_late(clv__alarm *alarm) {
     }
     if (s->until_ns <= now_ns) {
       if (s->is_stoppable) clv__request_stop(alarm->session->requests[i], NULL, s->is_of_device);
-      s->until_ns = clv__request_device_deadline_ns(alarm->session->requests[i]); /* none if devices have no limit */
+      s->until_ns = clv__request_device_deadline_ns(alarm->session->requests[i]); /* UINT64_MAX if devices have no limit */
       if (s->is_of_device) s->until_ns = now_ns + PATIENCE_NS;
       s->is_late = true;
     }

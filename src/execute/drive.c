@@ -10,7 +10,7 @@ typedef struct drive {
   const clv__order *order;
   const clv__schedule *schedule;
   uint64_t news;                      /* the board's `news` when look() last read the board */
-  uint32_t completed[CLV__MAX_LANES]; /* by lane: steps known to be complete */
+  uint32_t completed[CLV__MAX_LANES]; /* indexed by lane: steps known to be complete */
   uint32_t steps_told;                /* steps reported to the progress callback */
   uint32_t here;                      /* the step that was stopped because its device exceeded its time limit */
 } drive;
@@ -98,8 +98,8 @@ static clv_status ask_event(const clv__request *request, uint32_t step, clv_erro
   return CLV__CALL(device, error, event_synchronize, mark->event);
 }
 
-/* Names the step of a failure that the event of `step` reports. Failures travel with events and along streams, so it is that of
- * the first event that reports one, or one of the steps before it in its lane without an event. */
+/* Names the step that failed if the event of `step` reports a failure. Events and streams pass failures on, so the failed step
+ * is the first one whose event reports a failure, or one of the steps without an event before it in its lane. */
 static clv_status name_failure(const drive *d, uint32_t step, clv_status status, clv_error *error) {
   const clv__track *tracks = d->schedule->tracks;
   uint32_t first = 0;
@@ -179,7 +179,7 @@ static clv_status issue_in_time(drive *d, uint32_t step, clv_error *error) {
   clv_status status = issue(d, step, error);
   clv__alarm_clear(request);
   if (!request->stopping.is_late) return status;
-  request->failed_device = clv__lane_device(d->schedule->tracks[step].lane); /* not those whose streams were stopped with it */
+  request->failed_device = clv__lane_device(d->schedule->tracks[step].lane); /* not those stopped along with it */
   d->here = step;
   return CLV_CANCELLED;
 }
@@ -241,8 +241,8 @@ static uint32_t oldest_step(const drive *d) {
   return oldest;
 }
 
-/* Names the partitions of the device that are not known to be complete, because one of them may hang, up to `step`, whose
- * notification did not arrive. If there are none, names this step. */
+/* The notification of `step` did not arrive. Adds to the error the device's partitions up to `step` that are not known to be
+ * complete, because one of them may hang. If there are none, names `step`. */
 static clv_status name_late(const drive *d, uint32_t step, clv_status status, clv_error *error) {
   const clv_plan *plan = clv__request_plan(d->request);
   uint32_t device = clv__lane_device(d->schedule->tracks[step].lane), ends[2] = {CLV__NO_ID, CLV__NO_ID};
@@ -410,7 +410,7 @@ static clv_status explain_stop(const drive *d, clv_error *error) {
   clv__request *request = d->request;
   uint32_t device = request->failed_device;
   CLV__TRY(clv__order_check(d->order, error));
-  if (device == CLV__NO_ID) return CLV_CANCELLED; /* by the callback */
+  if (device == CLV__NO_ID) return CLV_CANCELLED; /* the progress callback cancelled the run */
   const char *name = clv__request_device(request, device)->name;
   if (!request->stopping.is_late) return clv__error_prefix(error, CLV_DEVICE_ERROR, "%s: it ended its work unasked", name);
   clv_status status = clv__error_set(error, CLV_DEVICE_ERROR, "it did not finish within %g s, and was stopped",
@@ -444,7 +444,7 @@ clv_status clv__request_drive(clv__request *request, const clv__order *order, cl
     request->is_driven = false;
     if (status != CLV_OK) drain(&d);
     bool is_stopped = clv__stopping_end(request);
-    if (status == CLV_OK && is_stopped) synchronize_all(request); /* it was stopped at its very end */
+    if (status == CLV_OK && is_stopped) synchronize_all(request); /* the run succeeded, but was stopped at its very end */
     if (status == CLV_OK) clv__trace_steps(request);
   } while (clv__capture_end_run(request, status, error));
   return status;

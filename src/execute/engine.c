@@ -35,7 +35,8 @@ static clv_status align_constants(clv__engine *engine, clv_error *error) {
   return clv__graph_check_files(graph, error);
 }
 
-/* Devices have copied the other constants. */
+/* Returns whether runs read constants in the model's files: streamed weights, defaults of inputs, or constants that runs
+ * return. Devices have copied the other constants. */
 static bool reads_files(const clv__engine *engine) {
   const clv_plan *plan = engine->plan;
   const clv_graph *graph = plan->graph;

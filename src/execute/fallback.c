@@ -116,7 +116,7 @@ static void close_incident(fallback *f) {
 static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan, uint32_t device, clv_status status,
                           const clv_error *error) {
   close_incident(f);
-  clv_session *session = f->session; /* no other thread writes there: session->replacing is held */
+  clv_session *session = f->session; /* no other thread changes its incidents, because this one holds session->replacing */
   clv__incident *incident = &session->incidents[session->incident_count + f->taken_count++];
   *incident = (clv__incident){.device = device, .status = status};
   snprintf(incident->text, sizeof incident->text, "%.*s", (int)sizeof incident->text - 1, error->message);

@@ -1,5 +1,5 @@
-/* The share of each request in flight of the devices' memory. Weights and executables are shared; each request has its own values
- * between partitions and its own scratch. */
+/* Computes the share of the devices' memory that each request in flight gets. Weights and executables are shared; each request
+ * has its own values between partitions and its own scratch. */
 #include <inttypes.h>
 
 #include "execute/session_own.h"
@@ -21,7 +21,7 @@ static uint64_t shared_bytes(const clv_plan *plan, uint32_t space) {
   return total;
 }
 
-/* The scratch of one request. Instances of a device share a block, as large as the one that needs most. */
+/* The scratch of one request. Instances of a device share one block, whose size is the largest need among them. */
 static uint64_t scratch_bytes(const clv__request *request, uint32_t space) {
   const clv_plan *plan = clv__request_plan(request);
   uint64_t most[CLV__MAX_DEVICES] = {0}, total = 0;

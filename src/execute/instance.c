@@ -205,8 +205,9 @@ static bool fits(const clv__partition_state *state) {
   return state->instance != NULL;
 }
 
-/* Moves the instance of the same partition here from a set that will be evicted. Returns whether it is, or could be resized, for
- * the current shapes. An executable made only for the shapes of that set stays there, with its instance. */
+/* Moves the instance of the same partition from `from`, which belongs to a set that will be evicted, to `state`. Returns
+ * whether the instance fits the current shapes or was resized for them. An executable made only for the shapes of that set
+ * stays there, with its instance. */
 static bool take_over(clv__partition_state *state, clv__partition_state *from) {
   const clv__partition *partition = &clv__request_plan(state->prepared->request)->partitions[state->index];
   if (from->instance == NULL || from->own.executable != NULL) return false;

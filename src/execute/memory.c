@@ -212,7 +212,7 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
     prepared->slots = NULL;
     return clv__error_memory(error, cells * sizeof *prepared->slot_of);
   }
-  memset(prepared->slot_of, 0xff, cells * sizeof *prepared->slot_of); /* CLV__NO_ID */
+  memset(prepared->slot_of, 0xff, cells * sizeof *prepared->slot_of); /* all are CLV__NO_ID */
   collect(prepared);
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     clv__slot *slot = &prepared->slots[i];

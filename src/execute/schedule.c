@@ -14,8 +14,8 @@ typedef struct maker {
   const clv_plan *plan;
   const clv__schedule_rules *rules;
   clv__schedule *schedule;
-  uint32_t needed[CLV__MAX_LANES]; /* by lane: 1 + the last step to wait for; 0: none */
-  bool late[CLV__MAX_LANES];       /* by lane: the size of some awaited value is known only at run time */
+  uint32_t needed[CLV__MAX_LANES]; /* indexed by lane: 1 + the last step to wait for; 0: none */
+  bool late[CLV__MAX_LANES];       /* indexed by lane: the size of some awaited value is known only at run time */
   uint32_t *waits;                 /* of all steps, concatenated */
   size_t wait_count;
 } maker;
@@ -83,7 +83,7 @@ static clv_status make_lanes(maker *m, clv__arena *arena, clv_error *error) {
   clv__schedule *s = m->schedule;
   s->lane_index = clv__arena_allocate(arena, CLV__MAX_LANES * sizeof *s->lane_index);
   if (s->lane_index == NULL) return clv__error_memory(error, CLV__MAX_LANES * sizeof *s->lane_index);
-  memset(s->lane_index, 0xff, CLV__MAX_LANES * sizeof *s->lane_index); /* CLV__NO_ID */
+  memset(s->lane_index, 0xff, CLV__MAX_LANES * sizeof *s->lane_index); /* all are CLV__NO_ID */
   for (uint32_t i = 0; i < s->step_count; ++i) {
     clv__track *track = &s->tracks[i];
     track->lane = lane_of(m->plan, &m->plan->steps[i]);

@@ -13,22 +13,22 @@ static inline uint32_t clv__lane_device(uint32_t lane) {
 
 typedef struct clv__track {
   uint32_t lane;
-  uint32_t position;     /* in its lane */
+  uint32_t position;     /* index of the step in its lane */
   uint32_t wait_count;   /* how many steps of other lanes it waits for: at most one per lane; implied waits are left out */
-  const uint32_t *waits; /* these steps */
-  uint32_t device_waits; /* how many of `waits`, from the first, the device waits for, by an event; the host waits for the rest */
+  const uint32_t *waits; /* the steps that it waits for */
+  uint32_t device_waits; /* the device waits (by events) for the first so many of `waits`, the host for the rest */
   bool is_recorded;      /* some wait refers to it, so an event is recorded after it */
   bool is_watched;       /* the host needs its completion: a step waits for it on the host, or the end of the run does */
 } clv__track;
 
 typedef struct clv__schedule {
   uint32_t step_count, lane_count;
-  clv__track *tracks;                   /* by step */
+  clv__track *tracks;                   /* indexed by step */
   uint32_t lanes[CLV__MAX_LANES];       /* the lanes in use, in the order of their first steps */
-  uint32_t lane_ends[CLV__MAX_LANES];   /* by lane: how many steps it has */
-  uint32_t *lane_steps[CLV__MAX_LANES]; /* by lane: its steps, ascending */
+  uint32_t lane_ends[CLV__MAX_LANES];   /* indexed by lane: how many steps it has */
+  uint32_t *lane_steps[CLV__MAX_LANES]; /* indexed by lane: its steps, ascending */
   uint32_t *clocks;     /* [step * lane_count + i]: how many steps of lanes[i] are complete before the step begins */
-  uint32_t *lane_index; /* by lane: its index in `lanes`, or CLV__NO_ID */
+  uint32_t *lane_index; /* indexed by lane: its index in `lanes`, or CLV__NO_ID */
 } clv__schedule;
 
 /* A dependency in addition to those of the plan: step `after` must wait for step `before`. */
@@ -38,7 +38,7 @@ typedef struct clv__edge {
 
 typedef struct clv__schedule_rules {
   bool is_serial;         /* every step waits for the one before */
-  const bool *sized_late; /* by step: it produces values whose size is known only after it completes; NULL: no step does */
+  const bool *sized_late; /* indexed by step: the sizes of its outputs are known only when it completes; NULL: none */
   const clv__edge *edges; /* ascending by `after`; each from an earlier to a later step */
   size_t edge_count;
 } clv__schedule_rules;

@@ -18,11 +18,11 @@ typedef struct clv__incident {
   clv_status status; /* the status and the text of its failure */
   char text[256];
   uint32_t partition_count; /* number of partitions that it had, all of which were placed again */
-  uint32_t onto;            /* bits of the devices that received them */
+  uint32_t onto;            /* bits of the devices that received these partitions */
   double cost_ms;           /* time of the failed attempt, of placing and of compiling, without the repetition of the run */
 } clv__incident;
 uint32_t clv__session_incident_count(clv_session *session);
-/* Returns false if there are not that many incidents. */
+/* Gets incident `index` of the session. Returns false if there are not that many incidents. */
 bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *incident);
 /* Writes a text such as "npu was removed: …: 3 partitions were moved to cpu". */
 void clv__incident_text(const clv_devices *devices, const clv__incident *incident, char *text, size_t size_bytes);
@@ -103,7 +103,7 @@ clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, u
 
 /* The timeline of a session's runs: recorded on request, and written by report/trace.c. */
 typedef enum clv__trace_kind {
-  CLV__TRACE_RUN,     /* a run of a request, from bind to hand-over */
+  CLV__TRACE_RUN,     /* a whole run: from binding the inputs to handing over the outputs */
   CLV__TRACE_PREPARE, /* preparing for new shapes */
   CLV__TRACE_STEP,   /* a partition or transfer on its lane: from its earliest possible start until its completion was reported */
   CLV__TRACE_ISSUE,  /* the driver's time to hand a step to the device */

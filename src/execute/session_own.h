@@ -25,7 +25,7 @@ typedef struct clv__slot {
   clv_value_id value;
   uint32_t space;
   uint32_t first, last; /* the steps between which it must be kept; UINT32_MAX: until the run ends */
-  uint32_t *touched;    /* by lane of the schedule: how many of its steps must complete before the bytes are free */
+  uint32_t *touched;    /* indexed by lane of the schedule: how many of its steps must complete before the bytes are free */
   bool is_streamed;     /* a weight, copied again before each partition that reads it */
   bool size_known;      /* at the time of memory planning */
   bool is_external;     /* a graph input in host memory: the caller's pointer in every run */
@@ -69,10 +69,10 @@ struct clv__prepared {
   clv__arena arena;
   bool is_tight;      /* shares memory as if steps ran one after the other; devices wait until shared bytes are free */
   bool is_whole;      /* made for given inputs, or all sizes are known; otherwise it only serves to size the memory */
-  clv_tensor *inputs; /* by graph input: the types that it was made for */
-  clv_tensor *types;  /* by value: the actual type of this run; `data` as in the plan's shapes */
-  clv_tensor *placed; /* by value: the type at its bucket's sizes, for devices with fixed shapes; the same array as `types`
-                         without buckets */
+  clv_tensor *inputs; /* indexed by graph input: the types that it was made for */
+  clv_tensor *types;  /* indexed by value: the actual type of this run; `data` as in the plan's shapes */
+  clv_tensor *placed; /* indexed by value: the type at its bucket's sizes, for devices with fixed shapes; the same array as
+                         `types` without buckets */
   uint32_t slot_count;
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
@@ -81,21 +81,21 @@ struct clv__prepared {
   uint64_t moves; /* incremented whenever a value's own memory is replaced */
   clv__schedule schedule;
   clv__partition_state *partitions;
-  clv__capture *captures[CLV__MAX_DEVICES]; /* by device; NULL: nothing on the device is captured */
+  clv__capture *captures[CLV__MAX_DEVICES]; /* indexed by device; NULL: nothing on the device is captured */
   bool is_prefill;
 };
 
 typedef struct clv__engine {
-  uint32_t users; /* the session and its requests; protected by the session's lock */
+  uint32_t users; /* how many use it: the session and its requests; protected by the session's lock */
   const clv_plan *plan;
   clv_plan *own_plan; /* NULL: the caller owns the plan */
   clv__executables executables;
   clv__bucket_rule *buckets; /* NULL: nothing is padded */
   clv__arena arena;
-  uint64_t *step_times_ns; /* of the last timed run */
-  const void **defaults;   /* by input: the bytes of its initializer, aligned to their element; NULL if there is none */
-  const void **constants;  /* by output, then by kept value: its bytes if they were known at planning time, otherwise NULL */
-  bool reads_files;        /* runs read constants in the model's files: streamed weights, or some of the two above */
+  uint64_t *step_times_ns; /* indexed by step: its time in the last timed run */
+  const void **defaults;   /* indexed by input: the bytes of its initializer, aligned to their element; NULL if there is none */
+  const void **constants;  /* indexed by output, then kept value: its bytes, if known at planning time, or NULL */
+  bool reads_files;        /* runs read constants in the model's files: streamed weights, or some of `defaults` and `constants` */
 } clv__engine;
 
 /* A step's event, and the data for its notification. */
@@ -115,8 +115,8 @@ typedef struct clv__board {
   pthread_mutex_t lock;
   pthread_cond_t changed;             /* by CLOCK_MONOTONIC */
   uint64_t news;                      /* counts notifications */
-  uint32_t watched[CLV__MAX_DEVICES]; /* by device: pending notifications */
-  uint32_t completed[CLV__MAX_LANES]; /* by lane: completed steps in this run */
+  uint32_t watched[CLV__MAX_DEVICES]; /* indexed by device: pending notifications */
+  uint32_t completed[CLV__MAX_LANES]; /* indexed by lane: completed steps in this run */
   atomic_uint tellers;                /* threads inside clv__board_tell() */
 } clv__board;
 
@@ -132,12 +132,13 @@ typedef struct clv__order {
   uint64_t deadline_ns;            /* UINT64_MAX: none */
 } clv__order;
 
-/* What ends a request's run early: stop.c. The lock protects the rest, and the creation of the request's streams. */
+/* The state for ending a request's run early (stop.c). The lock protects the other fields, and the creation of the request's
+ * streams. */
 typedef struct clv__stopping {
   pthread_mutex_t lock;
   const clv__order *order; /* of the run in progress; NULL: none */
   bool is_stopped;         /* its streams were stopped */
-  bool is_late;            /* because a device exceeded its time limit */
+  bool is_late;            /* its streams were stopped because a device exceeded its time limit */
 } clv__stopping;
 
 struct clv__request {
@@ -148,14 +149,14 @@ struct clv__request {
   clv__prepared *prepared; /* a list, with the current set first */
   uint32_t prepared_count;
   clv_stream *streams[CLV__MAX_LANES]; /* created on first use */
-  clv__mark *marks;                    /* by step, then by lane */
+  clv__mark *marks;                    /* one per step, then one per lane */
   clv__memory_block arenas[CLV__MAX_DEVICES + 1];
   clv__memory_block scratch[CLV__MAX_DEVICES];
   clv__memory_block held_scratch[CLV__HELD_SCRATCH]; /* previous scratch blocks that captures still use; unordered */
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
   clv__stopping stopping;
-  uint32_t issued[CLV__MAX_LANES];      /* by lane: steps issued in this run */
+  uint32_t issued[CLV__MAX_LANES];      /* indexed by lane: steps issued in this run */
   uint32_t leap;                        /* how many later steps of the lane were issued together with the current one */
   bool is_driven;                       /* true inside clv__request_drive(): launches may be captured and replayed */
   atomic_uint failed_device;            /* the device whose call failed in this run, or CLV__NO_ID */

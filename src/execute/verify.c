@@ -14,7 +14,7 @@
  * because a device that is removed may still read it. */
 typedef struct reference {
   clv__request *request;
-  clv_tensor *values;        /* by value id; `data` is NULL if not needed */
+  clv_tensor *values;        /* indexed by value id; `data` is NULL if not needed */
   clv__memory_block *blocks; /* the memory of the values */
 } reference;
 

@@ -1,7 +1,7 @@
 /* See attention.h. */
 #include "execute/capture/attention.h"
 
-enum { MOST_STEPS = 24 }; /* most operators between a mask, or a key, and its source */
+enum { MOST_STEPS = 24 }; /* the most operators that the search for the source of a mask or key passes */
 
 bool clv__attention_is_one_of(const clv__node *node, const char *const *ops) {
   if (node->domain[0] != '\0') return false;
@@ -18,8 +18,7 @@ static const clv__node *producer_of(clv__attention_search *s, clv_value_id value
   return &s->graph->nodes[producer];
 }
 
-/* Operators that only move or convert the elements of their first input. Others of their inputs are sizes, positions or scales.
- */
+/* Operators that only move or convert the elements of their first input. Their other inputs are sizes, positions or scales. */
 static bool moves_first(const clv__node *node) {
   static const char *const ops[] = {"Transpose",
                                     "Reshape",
@@ -58,7 +57,7 @@ static bool is_moved(const clv__attention_search *s, const clv__node *node, uint
   return clv__attention_is_one_of(node, scales) && node->input_count == 2 && !clv__attention_is_computed(s, node->inputs[1 - i]);
 }
 
-/* Returns a graph input other than `except` that is moved to the value; CLV__NO_ID if there is none. */
+/* Returns a graph input other than `except` whose elements are moved to the value; CLV__NO_ID if there is none. */
 static clv_value_id moved_input(clv__attention_search *s, clv_value_id value, clv_value_id except, uint32_t steps) {
   if (!clv__attention_is_computed(s, value)) return CLV__NO_ID;
   if (s->graph->values[value].is_input) return value == except ? CLV__NO_ID : value;
@@ -86,8 +85,8 @@ static const char *element_at(const clv_tensor *t, int64_t row, int64_t column) 
   return (const char *)t->data + (size_t)(row * t->dims[t->rank - 1] + column) * element;
 }
 
-/* Returns whether the first matrix of a constant has one value up to the diagonal, and another one after it. Of the latter, looks
- * only at those next to the diagonal and in the last column. The diagonal ends in the last row and column. */
+/* Returns whether the first matrix of a constant has one value on and below the diagonal, and another value above it. Above the
+ * diagonal, checks only the elements next to it and those in the last column. The diagonal ends in the lower right corner. */
 static bool is_triangle(const clv_tensor *t) {
   size_t size_bytes, element = clv_dtype_size_bytes(t->dtype);
   if (t->data == NULL || t->dtype == CLV_STRING || t->rank < 2 || !clv__tensor_size_bytes(t, &size_bytes) || size_bytes == 0) {

@@ -1,4 +1,4 @@
-/* What an attention node reads: a cache of keys and values, a causal mask. For phase.c. */
+/* Determines whether an attention node reads a cache of keys and values, and whether its mask is causal. Used by phase.c. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_ATTENTION_H
 #define CLEAVE_EXECUTE_CAPTURE_ATTENTION_H
 
@@ -8,7 +8,7 @@ enum { CLV__ATTENTION_VISITS = 256 }; /* nodes visited for one question */
 
 typedef struct clv__attention_search {
   const clv_graph *graph;
-  const clv_tensor *types; /* by value: the types of the run */
+  const clv_tensor *types; /* indexed by value: the types of the run */
   uint32_t visits;
 } clv__attention_search;
 
@@ -20,8 +20,8 @@ static inline bool clv__attention_is_computed(const clv__attention_search *s, cl
 /* Returns whether the node is a standard operator in the list, which ends with NULL. */
 bool clv__attention_is_one_of(const clv__node *node, const char *const *ops);
 
-/* Returns whether keys or values are those of a cache: a graph input is moved there (joined, transposed, updated, scaled), and
- * not the one that the queries are moved from. */
+/* Returns whether keys or values come from a cache: a graph input reaches them by being joined, transposed, updated or scaled,
+ * and it is not the graph input that the queries come from. */
 bool clv__attention_has_cache(clv__attention_search *s, clv_value_id queries, clv_value_id keys);
 
 /* Returns whether a mask is causal: it derives from a constant triangle, from Trilu, or from a comparison of positions. */

@@ -121,8 +121,8 @@ static void choose_none(clv__capture_cache *cache) {
   for (clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) entry->is_chosen = false;
 }
 
-/* Requires a margin of a quarter. Otherwise owners that run the same keys at different times would evict each other's captures
- * forever. */
+/* Returns whether a key that was seen `seen` times may replace one that was seen `resident` times. Requires a margin of a
+ * quarter. Otherwise owners that run the same keys at different times would evict each other's captures forever. */
 static bool is_seen_more(uint32_t seen, uint32_t resident) {
   return seen > resident + resident / 4;
 }

@@ -87,7 +87,7 @@ static clv_tensor get_type(cursor *at) {
   return type;
 }
 
-/* Two unknown sizes are equal if their codes in `dims` are. */
+/* Two unknown sizes count as equal if their codes in `dims` are equal. */
 static bool same_type(const clv_tensor *a, const clv_tensor *b) {
   if (a->dtype != b->dtype || a->rank != b->rank) return false;
   return a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
@@ -123,7 +123,7 @@ static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const vo
   size_t element = clv_dtype_size_bytes(dtype), first = 0;
   const uint8_t *a = now, *b = before;
   while (count > SHOWN && first + 1 < count && memcmp(a + first * element, b + first * element, element) == 0) ++first;
-  /* The elements in a key are not aligned, so copy those to show. */
+  /* The elements in a key are not aligned, so copy the elements to be shown. */
   uint64_t aligned[2][SHOWN];
   size_t shown = count - first < SHOWN ? count - first : SHOWN;
   memcpy(aligned[0], a + first * element, shown * element);

@@ -20,11 +20,11 @@
 
 typedef struct writer {
   const clv_graph *graph;
-  const clv_tensor *types;     /* by value; NULL in bodies, which use the declared types */
-  const clv_value_id *aliases; /* by value, or NULL */
-  const uint8_t *boundary;     /* by value: flags; NULL in bodies */
-  uint32_t *numbers;           /* by value: 1 + its number; 0: not seen yet */
-  uint32_t *memory;            /* by value that others may share memory with: 1 + the number of the first value that does */
+  const clv_tensor *types;     /* indexed by value; NULL in bodies, which use the declared types */
+  const clv_value_id *aliases; /* indexed by value, or NULL */
+  const uint8_t *boundary;     /* indexed by value: flags; NULL in bodies */
+  uint32_t *numbers;           /* indexed by value: 1 + its number; 0: not seen yet */
+  uint32_t *memory;            /* by the common id in `aliases`: 1 + the number of the first value in that memory */
   uint32_t value_count, node_count;
   const char **value_names, **node_names; /* NULL in bodies */
   clv__text *out;

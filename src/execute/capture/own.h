@@ -17,12 +17,12 @@ struct clv__capture {
   clv__recorded *recorded;   /* in this run: the content of the entry, or the recording being made */
   clv__issue issue;          /* how the rest of this run is issued */
   const char *why;
-  bool is_over;      /* in this run: do not keep its captures */
+  bool is_over;      /* the captures of this run are not kept after it */
   bool is_used;      /* in this run: at least one capture was launched */
   bool is_broken;    /* in this run: a launch failed, and it is unknown how far it got */
   bool is_suspected; /* the run failed with captures, and is being repeated without them */
   uint64_t eager_ns; /* host time to issue all partitions one by one, without waiting; 0: not known */
-  uint64_t run_ns;   /* so far, in this run */
+  uint64_t run_ns;   /* host time to issue partitions so far in this run */
 };
 
 bool clv__capture_is_possible(const clv__device *device);

@@ -10,9 +10,9 @@ enum { MOST_STEPS = 12 }; /* most operators between a product and the softmax: s
 /* The operands of an attention. CLV__NO_ID: absent. */
 typedef struct attention {
   clv_value_id queries, keys, values, mask;
-  clv_value_id past;    /* keys and values, or a first part of them, from a cache */
+  clv_value_id past;    /* from a cache: all keys and values, or the first part of them */
   bool is_causal;       /* the operator says so */
-  const clv_tensor *of; /* has one row per query */
+  const clv_tensor *of; /* a type with one row per query */
 } attention;
 
 /* ---- Operators ---- */
@@ -126,7 +126,7 @@ static bool read_pattern(search *s, const clv__node *node, attention *a) {
   *a = (attention){.queries = product->inputs[0],
                    .keys = product->inputs[1],
                    .values = values,
-                   .mask = node->inputs[0], /* the scores: the search for a mask ends at the product */
+                   .mask = node->inputs[0], /* the scores: the search for a mask starts here and ends at the product */
                    .past = CLV__NO_ID,
                    .of = scores};
   return true;
