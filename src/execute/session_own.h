@@ -318,8 +318,8 @@ static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_v
   uint32_t index = prepared->slot_of[(size_t)value * prepared->request->session->devices->space_count + space];
   return index == CLV__NO_ID ? NULL : &prepared->slots[index];
 }
-/* At the beginning of a run, while nothing uses the request's memory: tells the devices that the values of the last run are not
- * needed any more. */
+/* At the beginning of a run, while nothing uses the request's memory: tells the devices that they may discard the values of the
+ * last run. */
 void clv__prepared_discard(const clv__prepared *prepared);
 /* The current location of a slot's value. */
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot);
@@ -354,13 +354,14 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
  * clv__request_finish_step() must run before anything reads its output. */
 clv_status clv__request_step(clv__request *request, uint32_t step, uint32_t lane, bool *is_uncut, clv_error *error);
 clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
-/* Prefixes the failure of a step with its device, and with its partition and nodes, or its value. It is the last of `steps`, in
- * the order of their lane; if there are several, it may also have been one of the others. */
+/* Prefixes the error of a failed step with its device and either its partition and nodes, or the value that it copies. `steps`
+ * are in the order of their lane. The failed step is the last one or, if there are several, possibly an earlier one. */
 clv_status clv__request_steps_failed(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
                                      clv_error *error);
 clv_status clv__request_step_failed(const clv__request *request, uint32_t step, clv_status status, clv_error *error);
 clv_status clv__partition_failed(const clv__request *request, uint32_t partition, clv_status status, clv_error *error);
-/* The same for work that its device accepted, and that failed or did not end: also names the call that gave it the work. */
+/* The same for work that a device accepted, and that then failed or did not end: also names the backend call that gave the
+ * device this work. */
 clv_status clv__request_steps_failed_later(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
                                            clv_error *error);
 /* Prepares the instance for its inputs, and binds inputs and outputs. clv__request_args() then returns the arguments of
@@ -378,13 +379,13 @@ void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL; waits for its
 void clv__board_tell(void *mark);
 /* Waits until no notifying thread touches the board any more. Call it before freeing the board. */
 void clv__board_drain(clv__board *board);
-/* Waits until the board has news since `seen`, or until a device is removed that request->known_lost does not have yet (it is
- * then added). Returns false if `until_ns` passes first. */
+/* Waits until the board has news since `seen`, or until a device is removed that is not in request->known_lost yet (the call
+ * then adds it there). Returns false if `until_ns` passes first. */
 bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns);
 /* The deadline for a device call that starts now. */
 uint64_t clv__request_device_deadline_ns(const clv__request *request);
-/* Waits until everything enqueued on the lane completes. Does nothing if devices have no time limit, because then the caller's
- * next backend call waits. */
+/* Waits until everything enqueued on the lane completes. Does nothing if devices have no time limit: the backend call that the
+ * caller makes next then waits by itself. */
 clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
 /* Marks the device as lost, because it did not answer in time. Returns an error that says so; the caller adds the device's name,
  * or the step's. */
@@ -441,15 +442,16 @@ void clv__turn_end(clv__request *request, uint32_t device);
 void clv__stopping_begin(clv__request *request, const clv__order *order);
 bool clv__stopping_end(clv__request *request);
 void clv__stopping_add(clv__request *request, uint32_t lane, clv_stream *stream);
-/* Stops the streams of a request, if it runs this `order`; NULL: any. `is_late`: because a device exceeded its time limit. */
+/* Stops the streams of a request if it is running `order`, or whatever it is running if `order` is NULL. `is_late`: the reason
+ * is that a device exceeded its time limit. */
 void clv__request_stop(clv__request *request, const clv__order *order, bool is_late);
 /* Ends the run of `order`: stops its streams and ends its waits. */
 void clv__session_stop(clv_session *session, const clv__order *order);
 
-/* alarm.c: clv__alarm_start() creates the alarm of a session, if there is none. clv__alarm_set(): the
- * driver calls the device of `step`. At `until_ns`, the request is stopped if it is `is_stoppable`; if the call does not return
- * even then, and devices have a limit, the program is told. `is_of_device`: the time is the device's limit.
- * clv__alarm_set_queue() ends queued runs at that time, if their limits are over. */
+/* alarm.c: clv__alarm_start() creates the alarm of a session, if there is none. clv__alarm_set() tells the alarm that the
+ * driver is about to call the device of `step`. At `until_ns`, the request is stopped if it is `is_stoppable`; if the call does
+ * not return even then, and devices have a limit, the program is told. `is_of_device`: the time is the device's limit.
+ * clv__alarm_set_queue() sets the time at which the alarm ends the queued runs whose limits are over. */
 clv_status clv__alarm_start(clv_session *session, clv_error *error);
 void clv__alarm_set(clv__request *request, uint32_t step, uint64_t until_ns, bool is_of_device, bool is_stoppable);
 void clv__alarm_clear(clv__request *request); /* the call has returned */

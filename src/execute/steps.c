@@ -11,7 +11,7 @@ static clv_status partitions_failed(const clv__request *request, uint32_t first,
   const clv__partition *from = &plan->partitions[first], *to = &plan->partitions[last];
   const clv__node *begin = &plan->graph->nodes[from->nodes[0]], *end = &plan->graph->nodes[to->nodes[to->node_count - 1]];
   const char *device = clv__request_device(request, to->device)->name;
-  bool is_named = error != NULL && strstr(error->message, "node '") != NULL; /* by the backend */
+  bool is_named = error != NULL && strstr(error->message, "node '") != NULL; /* the backend has named the node already */
   if (!is_named && begin == end) clv__error_prefix(error, status, "node '%.40s' (%s)", begin->name, begin->op);
   if (!is_named && begin != end) {
     clv__error_prefix(error, status, "nodes '%.40s' (%s) to '%.40s' (%s)", begin->name, begin->op, end->name, end->op);
@@ -95,7 +95,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
     return clv__error_set(error, CLV_INTERNAL_ERROR, "the device asked for an output's memory without giving its shape");
   }
-  /* The shape differs from the plan, so the caller's memory is too small or too large. */
+  /* The shape differs from that in the plan, so the caller's memory does not have the right size. */
   if (slot->size_known && !clv__same_dims(&prepared->types[value], type)) slot->bound = NULL;
   prepared->types[value] = *type;
   prepared->types[value].data = NULL;

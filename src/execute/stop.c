@@ -1,5 +1,6 @@
-/* Ends runs early: at a caller's request, at a time limit, or after a failure. The run's streams are stopped (stream_stop()), so
- * that devices skip what they have not begun. Waits for a free request or for a device's turn end, too. */
+/* Ends runs early: at a caller's request, at a time limit, or after a failure. The run's streams are stopped (stream_stop()),
+ * so that devices skip what they have not begun. A run that waits for a free request, or for its turn on a device, stops
+ * waiting. */
 #include <errno.h>
 #include <time.h>
 
@@ -69,7 +70,7 @@ void clv__turn_end(clv__request *request, uint32_t device) {
 static void stop_stream(const clv__request *request, uint32_t lane) {
   const clv__device *device = clv__request_device(request, clv__lane_device(lane));
   if (request->streams[lane] == NULL || device->is_lost || device->backend->stream_stop == NULL) return;
-  (void)device->backend->stream_stop(device->handle, request->streams[lane], NULL); /* it then runs to its end */
+  (void)device->backend->stream_stop(device->handle, request->streams[lane], NULL); /* on failure, it runs to its end */
 }
 
 /* The caller holds the lock. */

@@ -139,7 +139,8 @@ static clv_status check_output(reference *ref, uint32_t partition, clv_value_id 
 
 /* The value that a partition reads: a streamed weight, or the reference's value. */
 static const clv_tensor *input_of(const reference *ref, clv_value_id value, bool *is_constant) {
-  const clv_tensor *streamed = &clv__request_plan(ref->request)->shapes->types[value]; /* the reference has no copy of a weight */
+  const clv_tensor *streamed =
+      &clv__request_plan(ref->request)->shapes->types[value]; /* the reference has no copy of a streamed weight */
   *is_constant = streamed->data != NULL;
   return *is_constant ? streamed : &ref->values[value];
 }
