@@ -10,7 +10,7 @@
 #include "execute/capture/capture.h"
 #include "machine.h"
 
-/* The recorded calls that the tests check. */
+/* The slots of the backend whose calls are recorded and checked. */
 #define SCENE                                                                                                                \
   (INTERPOSER_BIT(execute) | INTERPOSER_BIT(capture_begin) | INTERPOSER_BIT(capture_end) | INTERPOSER_BIT(captured_launch) | \
    INTERPOSER_BIT(captured_bind) | INTERPOSER_BIT(captured_destroy))
@@ -29,7 +29,7 @@ typedef struct scene_options {
   clv_backend_query_fn query; /* NULL: the query function of the virtual NPU or the CPU */
 } scene_options;
 
-/* A context with the devices "logged" and CPU. */
+/* A context with two devices: "logged", whose calls are recorded, and the CPU. */
 typedef struct scene {
   scene_options options;
   interposer *logged;

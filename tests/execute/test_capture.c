@@ -177,7 +177,7 @@ static void the_thirteenth_shape(void **state) {
     run(&p, 1, "execute"); /* not captured: it was not seen more often than any shape in the cache */
     expect_issue(&p, 0, CLV__ISSUE_EAGER, "the cache is full");
     run(&p, 1, CAPTURES " captured_destroy");
-    assert_ptr_equal(s.destroyed, graphs[12]); /* the capture used least recently */
+    assert_ptr_equal(s.destroyed, graphs[12]); /* the capture of the shape used least recently */
     assert_int_equal(interposer_count(s.logged, INTERPOSER_captured_destroy), 1);
     assert_int_equal(counters(&p).evictions, 1);
     assert_int_equal(counters(&p).entries, 12);
@@ -193,7 +193,7 @@ static void the_thirteenth_shape(void **state) {
 
 /* ---- Modes ---- */
 
-/* A CPU whose captures may be global only, as those of some drivers. */
+/* A CPU that, like some drivers, may be able to capture only in global mode. */
 static struct {
   clv_backend table;
   clv_capture_slots capture;
@@ -222,8 +222,8 @@ static clv_status query_driver(const clv_host *host, void *self, const clv_backe
   return CLV_OK;
 }
 
-/* Sessions capture in the mode of one thread, because other sessions may use the device meanwhile. A device that cannot runs
- * launch by launch, and is not asked again. */
+/* Sessions capture in the mode that records one thread's calls, because other sessions may use the device meanwhile. If a
+ * device cannot capture in this mode, its partitions are issued launch by launch, and it is not asked again. */
 static void captures_are_of_one_thread(void **state) {
   (void)state;
   for (int is_global_only = 0; is_global_only < 2; ++is_global_only) {

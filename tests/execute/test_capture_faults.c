@@ -1,5 +1,5 @@
 /* Captures and launches that fail, and memory that moves or runs out while captures are kept. Results stay right, nothing is
- * destroyed twice, and what failed is not tried again. */
+ * destroyed twice, and a failed capture is not tried again. */
 #include "scene.h"
 
 /* ---- Captures and launches that fail ---- */
@@ -58,8 +58,8 @@ static void captures_that_fail(void **state) {
   }
 }
 
-/* The log of a failed launch has the partition, its node, and the driver's words, whether the call itself fails or what it
- * enqueued. */
+/* The log of a failed launch has the partition, its node, and the driver's words, whether the call itself fails or the work
+ * that it enqueued. */
 static void failed_launches_are_named(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -123,8 +123,8 @@ static void data_that_is_wrong(void **state) {
   }
 }
 
-/* Several partitions in one capture, and each call fails in turn. Nothing of the capture has run by then, so all partitions are
- * executed one by one. */
+/* Several partitions are in one capture. Each call that makes or launches the capture fails in turn. No partition has run when
+ * the call fails, so all are then executed one by one. */
 static void graphs_of_several_that_fail(void **state) {
   (void)state;
   static const failure several[] = {
@@ -216,8 +216,8 @@ static void memory_runs_out(void **state) {
 
 /* ---- Memory that moves ---- */
 
-/* The caller's output moves. The binding of the capture is changed. If the device cannot do that, the partition is captured
- * again, but not in every run. */
+/* The caller's output moves. The capture's binding is changed to the new memory. If the device cannot do that, the partition is
+ * captured again, but not in every run. */
 static void outputs_that_move(void **state) {
   (void)state;
   static float other[MOST * 8];
@@ -281,7 +281,7 @@ static void memory_that_grows(void **state) {
 }
 
 /* Memory is so small that old blocks are freed before larger ones are allocated. New blocks often get the handles of freed
- * ones. */
+ * blocks, which must not be taken for the old memory. */
 static void other_memory_at_the_same_address(void **state) {
   (void)state;
   static const char spec[] = "{\"static_shapes\": true, \"memory\": 3072, \"operators\": \"all\"}";

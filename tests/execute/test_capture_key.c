@@ -59,7 +59,7 @@ typedef struct built {
   clv_graph *graph;
   clv__shapes *shapes;
   clv_tensor *types;
-  clv_value_id *aliases; /* by value */
+  clv_value_id *aliases; /* indexed by value */
   clv_devices devices;
   clv__partition partitions[4];
   bool captured[4];

@@ -99,7 +99,7 @@ static void truncate_file(const bench *b) {
   assert_int_equal(truncate(b->path, 100), 0);
 }
 
-/* Changes a few numbers of a weight. They are not among those that are hashed when weights are compared. */
+/* Changes a few numbers of a weight, none of which is among the numbers that are hashed when weights are compared. */
 static void overwrite_file(const bench *b) {
   float numbers[16];
   for (int i = 0; i < 16; ++i) numbers[i] = 100;
@@ -194,7 +194,7 @@ static clv_status run(const running *r, float output[WIDTH], clv_error *error) {
   return clv_session_run(r->session, &input, 1, outputs, 1 + r->plan->kept_count, error);
 }
 
-/* Devices have copied the weights, so the session gives the old results. Another one cannot be created. */
+/* Devices have copied the weights, so the session gives the old results. Another session cannot be created. */
 static void devices_keep_their_weights(void **state) {
   (void)state;
   for (int i = 0; i < CHANGES * LISTS; ++i) {
@@ -217,7 +217,8 @@ static void devices_keep_their_weights(void **state) {
   }
 }
 
-/* Runs that read the file fail: of sessions that stream weights, and of sessions that return one. */
+/* Runs that read the file fail. They do so in sessions that stream weights, and in sessions that return a weight as an
+ * output. */
 static void runs_that_read_the_file(void **state) {
   (void)state;
   for (int i = 0; i < CHANGES * 2; ++i) {
@@ -237,8 +238,8 @@ static void runs_that_read_the_file(void **state) {
   }
 }
 
-/* A second model is loaded after the file was overwritten. It must not get the first one's weights, which the device still has.
- */
+/* A second model is loaded after the file was overwritten. It must not get the weights of the first model, which the device
+ * still has. */
 static void another_model_gets_its_own_weights(void **state) {
   (void)state;
   for (int i = 0; i < LISTS; ++i) {
@@ -264,7 +265,7 @@ static void another_model_gets_its_own_weights(void **state) {
 
 /* ---- Not changed ---- */
 
-/* Files are replaced by renaming or deleted, as installers do: the graph keeps the old one. */
+/* Files are replaced by renaming or deleted, as installers do: the graph keeps the old file. */
 static void replaced_and_deleted(void **state) {
   (void)state;
   for (int i = 0; i < 2; ++i) {

@@ -79,7 +79,7 @@ static bool run_without(rig *r, interposer_slot slot, int at) {
   return true;
 }
 
-/* Leaves out every call of the slot once, each time in a run after one that left out nothing. Returns how many there were. */
+/* Leaves out every call of the slot once, each time in a run that follows a complete run. Returns the number of calls. */
 static int leave_out_each(rig *r, interposer_slot slot) {
   int at = 1;
   do {
@@ -89,7 +89,7 @@ static int leave_out_each(rig *r, interposer_slot slot) {
   return at - 2;
 }
 
-/* Only `middle` is not on "logged". `last` reads all values, so that none of them shares its memory with another. */
+/* All nodes but `middle` are on "logged". `last` reads all values, so that none of them shares its memory with another. */
 static clv_graph *chain(const clv_allocator *allocator, bool is_open) {
   test_graph g;
   test_graph_begin(&g, allocator, 3);

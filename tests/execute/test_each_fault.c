@@ -1,11 +1,12 @@
-/* Each call of each slot fails once, in some small worlds (support/faults.h). Wrong values of a device are found. */
+/* Each call of each backend slot fails once, in some small worlds: random models with devices (support/faults.h). Verification
+ * finds a device that computes wrong values. */
 #include "faults.h"
 
 #include "execute/session.h"
 
 /* ---- Each call ---- */
 
-/* Lets one call after the other fail, in sessions of one world, until there are no more. Returns how many there were. */
+/* Lets one call after the other fail, in sessions of one world, until no further call is made. Returns the number of calls. */
 static uint64_t fail_each(uint64_t seed, bool no_fallback, interposer_slot slot, interposer_action action) {
   for (uint64_t at = 1;; ++at) {
     schedule s;
@@ -57,7 +58,8 @@ static interposer_fate spoil_one(void *user_data, const interposer_call *call) {
   return (interposer_fate){.action = INTERPOSER_CORRUPT};
 }
 
-/* Each partition of the device in turn computes wrong values once. Verification names it. Returns how many there are. */
+/* Each partition of the device in turn computes wrong values once. Verification names it. Returns the number of these
+ * partitions. */
 static uint32_t spoil_each(world *w, clv_session *session, uint32_t device) {
   clv_error error = {0};
   uint64_t at = 0;

@@ -196,7 +196,7 @@ static void check_taken_out(fixture *f, clv_session *session, uint32_t partition
   if (strstr(f->log, wanted) == NULL) fail_msg("'%s' is not in the log:\n%s", wanted, f->log);
 }
 
-/* ---- Failures in each function ---- */
+/* ---- Failures in each function of the backend ---- */
 
 static void wherever_it_fails(void **state) {
   (void)state;
@@ -487,7 +487,7 @@ static void two_requests_in_flight(void **state) {
   }
 }
 
-/* The device is removed while started runs wait for a request. */
+/* A device is removed while asynchronous runs wait for a free request. */
 static void while_runs_were_started(void **state) {
   (void)state;
   enum { RUNS = 12 };
@@ -627,8 +627,8 @@ static void make_sized_by_data(fixture *f) {
   f->graph = test_graph_end(&g, "y");
 }
 
-/* A hung device continues when it is closed: it reads weights of a model that was freed, or requests memory for a run that ended.
- * (AddressSanitizer finds errors here.) Nodes are pinned to it, so runs fail. */
+/* A hung device continues when it is closed: it reads weights of a model that was freed, or requests memory for a run that
+ * ended. (AddressSanitizer finds accesses to freed memory.) Nodes are pinned to the device, so runs fail. */
 static void what_it_may_still_come_upon(void **state) {
   (void)state;
   static const struct {

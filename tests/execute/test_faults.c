@@ -2,8 +2,8 @@
  * outputs (or, without fallback, with an error), each failure is reported with its device, partition and call, nothing leaks, no
  * freed object of a device is used, and the session remains usable.
  *
- * Every schedule is drawn from its seed (support/faults.h). CLEAVE_TEST_PERCENT=100 runs 5,000; CLEAVE_TEST_SEED=N runs only the
- * schedule of seed N. */
+ * Every schedule of faults is drawn from its seed (support/faults.h). CLEAVE_TEST_PERCENT=100 runs 5,000; CLEAVE_TEST_SEED=N runs
+ * only the schedule of seed N. */
 #include "faults.h"
 
 enum { SCHEDULES = 5000, FIRST_SEED = 100000 };

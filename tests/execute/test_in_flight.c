@@ -1,5 +1,6 @@
-/* Several requests in flight on devices with little memory: a session is refused if its requests do not fit, with the number that
- * does; otherwise all of them run at the same time, within the device's memory, and no device is removed. */
+/* Several requests in flight on devices with little memory: a session whose requests do not fit is refused, and the error
+ * states how many would fit; otherwise all of them run at the same time, within the device's memory, and no device is
+ * removed. */
 #include "machine.h"
 
 enum { ROWS = 16, WIDTH = 24, CHAIN = 6 };
@@ -31,7 +32,7 @@ typedef struct scene {
   clv_plan *plan;
 } scene;
 
-/* Makes the plan on an NPU with that many bytes of memory (0: no limit), and a second one without a limit. Returns false if the
+/* Makes the plan on an NPU with `memory_bytes` of memory (0: no limit) and a second NPU without a limit. Returns false if the
  * model does not fit. */
 static bool begin(scene *s, uint64_t memory_bytes) {
   char first[200];
@@ -118,7 +119,7 @@ static void as_many_as_fit(void **state) {
         ++refused;
         fits = number_that_fits(&error, CLV_MAX_IN_FLIGHT);
         assert_true(fits >= 1 && fits < CLV_MAX_IN_FLIGHT);
-        assert_int_equal(open_session(&s, fits + 1, &session, &error), CLV_TOO_LARGE); /* it is the largest number */
+        assert_int_equal(open_session(&s, fits + 1, &session, &error), CLV_TOO_LARGE); /* `fits` is the largest number */
         assert_int_equal(number_that_fits(&error, fits + 1), fits);
         assert_ok(open_session(&s, fits, &session, &error), error);
       } else {

@@ -1,6 +1,6 @@
 /* Memory that is freed and allocated again at the same address, as drivers do. The device's buffers are handles that are reused
  * as soon as they are free, each time for other memory. A capture refers to the memory at the time of capture, and only the
- * generation shows that the memory at that address is now another. */
+ * generation of a buffer shows that its address now belongs to other memory. */
 #include "scene.h"
 
 /* ---- A virtual NPU that reuses handles ---- */

@@ -74,7 +74,7 @@ static void from_file_and_memory(void **state) {
     o.options.model_bytes = size_bytes;
     o.options.ownership = way == 1 ? CLV_COPY : CLV_BORROW;
     assert_ok(clv_session_open(way == 0 ? path : NULL, &o.options, &session, &error), error);
-    if (way == 1) memset(bytes, 0xff, size_bytes); /* a copied model must not need it any more */
+    if (way == 1) memset(bytes, 0xff, size_bytes); /* a model that was copied no longer needs `bytes` */
     assert_int_equal(clv__session_plan(session)->partition_count, 3);
     check_run(session);
     clv_session_destroy(session);
@@ -92,7 +92,7 @@ static void check_refused(const char *path, const clv_open_options *options, clv
   if (strstr(error.message, text) == NULL) fail_msg("'%s' does not contain '%s'", error.message, text);
 }
 
-/* Each step of opening can fail. Nothing is left then. */
+/* Each step of opening can fail. A failure leaves nothing allocated. */
 static void failures(void **state) {
   (void)state;
   opening o;

@@ -32,7 +32,7 @@ static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, 
 typedef struct walk {
   const clv_plan *plan;
   const clv__prepared *prepared;
-  uint32_t begun[CLV__MAX_LANES], over[CLV__MAX_LANES]; /* by lane: how many steps it has begun and completed */
+  uint32_t begun[CLV__MAX_LANES], over[CLV__MAX_LANES]; /* indexed by lane: how many steps it has begun and completed */
   bool *is_over;
 } walk;
 
