@@ -14,7 +14,8 @@ static const clv_tensor *input_type(const clv_graph *graph, uint32_t input) {
   return &graph->values[graph->inputs[input]].type;
 }
 
-/* Whether a symbol stands for the batch: inputs have it as their first dimension only. In [S] beside [N,S], S is not a batch. */
+/* Returns whether a symbol is the batch size: inputs have the symbol as their first dimension and in no other place. For
+ * example, S is not the batch size if the inputs are [S] and [N,S]. */
 static bool is_batch(const clv_graph *graph, int64_t symbol) {
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     const clv_tensor *type = input_type(graph, i);
@@ -37,7 +38,7 @@ static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *er
     clv__label_type(&label, graph, type);
     snprintf(text, sizeof text, "input '%s", label.data);
     clv__text_finish(&label);
-    if (type->dims[0] == (int64_t)batch) return CLV_OK; /* the model is made for this batch */
+    if (type->dims[0] == (int64_t)batch) return CLV_OK; /* the model has exactly this batch size */
     break;
   }
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
@@ -45,7 +46,7 @@ static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *er
                         (unsigned long long)batch, text);
 }
 
-/* Appends the size of a symbol, unless it has this size already. */
+/* Appends the size of a symbol, unless `sizes` has the same size for the symbol already. */
 static clv_status set_symbol(const char *symbol, uint64_t batch, clv_size *sizes, uint32_t *count, clv_error *error) {
   for (uint32_t i = 0; i < *count; ++i) {
     if (!sizes[i].is_symbol || strcmp(sizes[i].name, symbol) != 0) continue;

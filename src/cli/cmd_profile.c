@@ -32,9 +32,9 @@ typedef struct profiling {
   uint32_t measured[CLV__MAX_DEVICES];
   uint32_t device;     /* the current device */
   bool is_expecting;   /* models are not measured; what they need is added to `expected` */
-  bool has_told_sizes; /* that sizes are open */
+  bool has_told_sizes; /* the note that sizes are open has been printed */
   bool is_short;       /* the budget ended before everything was measured */
-  uint64_t end_ns;     /* of the budget; 0: none */
+  uint64_t end_ns;     /* the end of the budget; 0: there is no budget */
   clv__expectation expected;
   clv_status status;
   clv_error *error;
@@ -196,7 +196,7 @@ static clv_status for_each_device(profiling *p, void *(*measure)(void *), clv_er
   return CLV_OK;
 }
 
-/* Says how long the nodes of the models will take, from the rates of the devices that were just measured. */
+/* Reports how long measuring the nodes of the models will take, from the rates of the devices that were just measured. */
 static clv_status tell_expected(profiling *p, clv_error *error) {
   char time[CLV__LABEL_BYTES], budget[64] = "";
   p->is_expecting = true;
@@ -212,7 +212,7 @@ static clv_status tell_expected(profiling *p, clv_error *error) {
 static clv_status measure_all(profiling *p, clv_error *error) {
   CLV__TRY(for_each_device(p, measure_device, error));
   CLV__TRY(tell_expected(p, error));
-  if (p->devices->count > 1) { /* ends the threads of drivers */
+  if (p->devices->count > 1) { /* closing the devices ends the threads of their drivers */
     clv_devices_close(p->devices);
     p->devices = NULL;
     CLV__TRY(cli_devices_open(p->cli, NULL, &p->devices, error));

@@ -47,7 +47,7 @@ uint64_t cli_peak_rss_bytes(void) {
   return kibibytes * 1024;
 }
 
-/* Prints any text as one line, without characters that control the terminal. */
+/* Prints the text as one line, whatever it contains, without characters that control the terminal. */
 static void print_line(const char *begin, const char *prefix, const char *line, const char *end) {
   clv__text clean;
   clv__text_init(&clean, clv__allocator_default());
@@ -57,7 +57,8 @@ static void print_line(const char *begin, const char *prefix, const char *line, 
   clv__text_finish(&clean);
 }
 
-/* Whether the note was printed before, as by another configuration of a bench. Remembers the latest ones. */
+/* Returns whether the note was printed before, for example for another configuration of a bench. Remembers only the latest
+ * notes. */
 static bool is_repeated(const char *line) {
   static char kept[8][256];
   static uint32_t count;

@@ -67,7 +67,8 @@ static uint32_t split_name(const clv_graph *graph, const char *text, const char 
 
 typedef enum file_kind { KIND_OTHER, KIND_NPY, KIND_NPZ, KIND_PB } file_kind;
 
-/* What a file holds, by its first bytes; for protobuf, which has none of its own, by its name or because it is a pipe's copy. */
+/* Determines the format of a file by its first bytes. A protobuf file has no fixed first bytes, so it is recognised by its
+ * name, or by being the copy of a pipe. */
 static file_kind kind_of(const char *path) {
   char head[6] = "";
   const size_t length = strlen(path);
@@ -91,13 +92,14 @@ static clv_status take(cli_invocation *cli, const clv_graph *graph, uint32_t ind
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", value->name, path,
                           clv_dtype_name(tensor->dtype), clv_dtype_name(value->type.dtype));
   }
-  clv__release(cli->allocator, inputs->tensors[index].data); /* given twice: the last one wins */
+  clv__release(cli->allocator, inputs->tensors[index].data); /* if an input is given twice, the last value wins */
   inputs->tensors[index] = *tensor;
   inputs->is_given[index] = true;
   return CLV_OK;
 }
 
-/* Reads the arrays of an npz file: the one for input `only`, or, if that is CLV__NO_ID, all, each for the input of its name. */
+/* Reads the arrays of an npz file: only the array of input `only` or, if `only` is CLV__NO_ID, all arrays, each for the input
+ * with the same name. */
 static clv_status read_arrays(cli_invocation *cli, const clv_graph *graph, const clv__npz *npz, const char *path, uint32_t only,
                               cli_inputs *inputs, clv_error *error) {
   for (size_t i = 0; i < clv__npz_count(npz); ++i) {

@@ -1,6 +1,7 @@
 /* See interrupt.h. The handler only writes the number of the signal to a pipe. A thread reads it and does the rest, because
- * removing files is not safe in a handler. The handler runs on that thread alone: the signals are blocked on all others, because
- * generated code of oneDNN (2.6, sgemm for AVX2) keeps data further below the stack pointer than a handler may find it. */
+ * removing files is not safe in a handler. The handler runs on that thread alone: the signals are blocked on all others,
+ * because generated code of oneDNN (2.6, sgemm for AVX2) keeps data so far below the stack pointer that a handler on the same
+ * thread would overwrite it. */
 #define _GNU_SOURCE /* pipe2 */
 #include "cli/interrupt.h"
 
@@ -57,7 +58,8 @@ void cli_interrupt_exit(const char *message, int status) {
   _exit(status);
 }
 
-/* Lets the command end by itself for the time of grace; if it keeps something, until the next signal. */
+/* After the first signal, gives the command the time of grace to end by itself. A command that keeps its results
+ * (cli_interrupt_keep()) has until a further signal. Then ends the process. */
 static void *watch(void *unused) {
   (void)unused;
   int number;
@@ -72,7 +74,7 @@ static void *watch(void *unused) {
     if (next_signal((int)((end_ns - now_ns) / 1000000) + 1) != 0) break;
   }
   while (atomic_load(&is_kept) && next_signal(GRACE_MS) == 0) continue;
-  cli_interrupt_exit("interrupted", cli_interrupt_status()); /* on a terminal, ^C is in the line */
+  cli_interrupt_exit("interrupted", cli_interrupt_status()); /* on a terminal, the line already shows ^C */
 }
 
 static void leave_to_system(void) {

@@ -48,9 +48,9 @@ static clv_status complete_devices(cli_invocation *cli, const clv_compiled *comp
   return CLV_OK;
 }
 
-/* Says which devices of the list are not used. */
+/* Prints which devices of the list are not used. */
 static void note_left_out(cli_invocation *cli, const clv_devices *devices, const char *list) {
-  if (list == NULL || strcmp(list, "auto") == 0 || cli->verbose) return; /* the log says it too */
+  if (list == NULL || strcmp(list, "auto") == 0 || cli->verbose) return; /* with --verbose, the log lists them */
   for (uint32_t i = 0; i < devices->left_out_count; ++i)
     cli_note(cli, "%s; continuing without this device", devices->left_out[i].reason);
 }

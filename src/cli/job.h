@@ -31,7 +31,7 @@ typedef struct cli_job {
   cli_inputs inputs;
   clv_plan_options options; /* the options that the plan was made with; unused for plan files */
   clv_plan *plan;
-  clv_size *sizes; /* the sizes of the runs, if the plan leaves sizes open: those given, and 1 for the others */
+  clv_size *sizes; /* if the plan leaves sizes open: the sizes in the runs, which are 1 where none was given */
   uint32_t size_count;
   double load_ms, plan_ms;
 } cli_job;

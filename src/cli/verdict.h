@@ -1,4 +1,5 @@
-/* Shows the result of --verify: per partition, the worst output and the tolerance that held, and the first wrong element. */
+/* Shows the result of --verify: per partition, the worst output and the tolerance that was applied to it; then the first wrong
+ * element. */
 #ifndef CLEAVE_CLI_VERDICT_H
 #define CLEAVE_CLI_VERDICT_H
 

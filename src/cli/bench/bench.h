@@ -4,7 +4,8 @@
  *   bench     a configuration that is ready to run, and its measurements
  *   row       its results, which outlive it
  *
- * cmd_bench.c reads the options and measures one configuration after the other; compare.c those that take turns. */
+ * cmd_bench.c reads the options and measures one configuration after the other. compare.c measures configurations that take turns
+ * (--compare-with). */
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 
@@ -23,7 +24,7 @@ typedef struct bench_setting {
   bool is_peer;                                      /* a device of --compare-with */
 } bench_setting;
 
-/* How long to measure; both may be given. */
+/* How long to measure. If both limits are given, the first one reached ends the measurement. */
 typedef struct bench_extent {
   uint32_t runs;        /* 0: no limit */
   uint64_t duration_ns; /* 0: no limit */
@@ -45,7 +46,7 @@ typedef struct bench {
   const clv__stop *stop; /* set when the user interrupts */
   double load_ms, compile_ms, first_run_ms;
   bench_samples samples; /* the times of the measured runs, in their order */
-  double total_ms;       /* of the bursts: from the start of the first run to the end of the last */
+  double total_ms;       /* sum over the bursts: each from the start of its first run to the end of its last */
   double *sorted_ms;     /* the samples, sorted: bench_conclude() */
   double *steps_ms;      /* median times, indexed by step of the session's plan */
   uint64_t peak_rss_bytes;
@@ -70,9 +71,9 @@ clv_status bench_run_once(bench *b, double *time_ms, clv_error *error);
 
 /* Executes runs until one of the limits of `extent` is reached or the user interrupts, and adds their times to the samples. */
 clv_status bench_burst(bench *b, const bench_extent *extent, clv_error *error);
-/* The same, with in_flight requests at a time. */
+/* Like bench_burst(), but keeps in_flight requests running at the same time. */
 clv_status bench_burst_in_flight(bench *b, const bench_extent *extent, clv_error *error);
-/* Whether another run is to start, `done` runs and some time after the start of a burst. */
+/* Returns whether a burst that began at `start_ns` and has made `done` runs should start another run. */
 bool bench_goes_on(const bench *b, const bench_extent *extent, uint32_t done, uint64_t start_ns);
 /* Allocates b->rooms. A run in a separate session determines the output types. */
 clv_status bench_make_rooms(bench *b, clv_error *error);
@@ -81,7 +82,8 @@ clv_status bench_conclude(bench *b, clv_error *error);
 
 /* ---- details.c, operators.c: measurements of a single configuration ---- */
 
-/* The times of steps and operators, and the trace, each in runs of their own. An interrupted bench leaves them out. */
+/* Measures the times of steps and of operators, and the trace, each in separate runs. Does nothing if the user interrupted the
+ * bench. */
 clv_status bench_measure_details(bench *b, clv_error *error);
 bool bench_wants_operators(const bench *b);
 clv_status bench_measure_operators(bench *b, clv_error *error);

@@ -53,7 +53,7 @@ static clv_status read_sweep(cli_invocation *cli, sweep *s, clv_error *error) {
   return CLV_OK;
 }
 
-/* The in-flight requests vary fastest, the models slowest. */
+/* Returns the setting of configuration `index`. The number of requests in flight varies fastest, and the model slowest. */
 static bench_setting setting_of(const sweep *s, uint32_t index) {
   bench_setting setting = {0};
   setting.in_flight = s->in_flight.values[index % s->in_flight.count];

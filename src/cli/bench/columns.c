@@ -133,7 +133,7 @@ static bench_field get_outputs(const bench_result *r, double percent) {
   (void)percent;
   return r->comparison == NULL ? unknown : text_field(r->comparison->text);
 }
-/* Why there are no measurements, or why they are not those of all devices. */
+/* Returns why the configuration was not measured or, if it was and a device was removed, the first removal. */
 static bench_field get_failure(const bench_result *r, double percent) {
   (void)percent;
   clv__incident incident;
@@ -162,7 +162,7 @@ static clv_status read_percentiles(cli_invocation *cli, double *percents, bool *
     if (percents[i] > 100) return cli_usage(cli, error, "option '--percentiles': '%s' is above 100", texts[i]);
   }
   const uint32_t asked = *count;
-  percents[(*count)++] = 90; /* programs read these two in any case */
+  percents[(*count)++] = 90; /* programs expect these two percentiles in every document */
   percents[(*count)++] = 99;
   bench_sort(percents, *count);
   uint32_t kept = 0;
@@ -183,7 +183,7 @@ static clv_status add_percentiles(bench_report *report, clv_error *error) {
   uint32_t count;
   CLV__TRY(read_percentiles(report->cli, percents, is_asked, &count, error));
   for (uint32_t i = 0; i < count; ++i) {
-    /* The 50th is the median, which has its own column. */
+    /* The 50th percentile is the median, which has its own column. */
     bench_column column = {.kind = BENCH_REAL,
                            .decimals = 3,
                            .is_shown = is_asked[i] && percents[i] != 50,

@@ -11,11 +11,11 @@ typedef struct bench bench;
 typedef struct bench_setting bench_setting;
 typedef struct bench_report bench_report;
 
-/* How a configuration compared with the one that it took turns with. */
+/* The result of comparing a configuration with the first one, with which it took turns. */
 typedef struct bench_comparison {
-  double ratio, low, high; /* of its times and the other's: the median of all rounds, and the quartiles */
+  double ratio, low, high; /* its time divided by that of the other: the median over all rounds, and the quartiles */
   const char *text;        /* what the comparison of the outputs found */
-  bool agrees;             /* otherwise there is no ratio */
+  bool agrees;             /* whether the outputs agree; otherwise there is no ratio */
 } bench_comparison;
 
 /* What a row is made from. */
@@ -67,7 +67,7 @@ struct bench_report {
   const char *base; /* with --compare-with: the devices that the others are compared with, for the text; NULL: several */
 };
 
-/* What varies, or was asked for, and so has a column in tables. */
+/* Which optional columns tables have: those of settings that vary, or that the user asked for. */
 typedef struct bench_shown {
   bool model, threads, batch, in_flight, comparison;
 } bench_shown;
@@ -76,9 +76,9 @@ typedef struct bench_shown {
 clv_status bench_report_init(bench_report *report, cli_invocation *cli, const bench_shown *shown, uint32_t capacity,
                              clv_error *error);
 clv_status bench_report_add(bench_report *report, const bench_result *result, clv_error *error);
-/* Whether any configuration was measured. */
+/* Returns whether any configuration was measured. */
 bool bench_report_has_results(const bench_report *report);
-/* The reason why none was, if it is the same for all. NULL otherwise. */
+/* If no configuration was measured, and all for the same reason, returns this reason, otherwise NULL. */
 const char *bench_report_common_failure(const bench_report *report);
 /* Adds the members of a row to an object. */
 void bench_row_json(const bench_report *report, uint32_t row, json_t *object);

@@ -1,4 +1,4 @@
-/* `cleave bench --compare-with`: measures configurations by turns, so that whatever else the machine does affects all of them,
+/* `cleave bench --compare-with`: measures configurations by turns, so that other work of the machine affects all of them alike,
  * and compares their outputs. See bench.h. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static clv_tensor *last_outputs(bench *b) {
   return b->rooms != NULL ? b->rooms : b->outputs;
 }
 
-/* Compares the outputs of the last runs. Sets what the comparison says. */
+/* Compares the outputs of the last runs. Sets the text and the verdict of the comparison. */
 static clv_status compare_outputs(turn *base, turn *t, clv_error *error) {
   const bench *b = &base->b;
   const clv_tensor *expected = last_outputs(&base->b), *actual = last_outputs(&t->b);
@@ -63,7 +63,8 @@ static clv_status compare_outputs(turn *base, turn *t, clv_error *error) {
 
 /* ---- Rounds ---- */
 
-/* One burst, after a run that is not measured, because it brings weights and threads back. */
+/* Makes one burst. The run before it is not measured, because it loads the configuration's weights into caches and wakes its
+ * threads. */
 static clv_status take_turn(turn *t, const bench_extent *extent, double *median_ms, clv_error *error) {
   bench *b = &t->b;
   const size_t before = bench_runs(b);
@@ -124,7 +125,7 @@ static void prepare_all(cli_invocation *cli, const bench_setting *settings, cons
   const int exit_status = cli->exit_status;
   for (uint32_t i = 0; i < count; ++i) {
     bench_setting setting = settings[i];
-    /* A plan file is for its own devices: peers get its model. */
+    /* A plan file is only for the devices that it names, so peers get the model of the plan. */
     if (setting.is_peer && turns[0].b.job.from_plan_file) setting.model = turns[0].b.job.model_path;
     clv_status status = bench_prepare(cli, &setting, labels[i], &turns[i].b, &turns[i].failure);
     if (status != CLV_OK) keep_failure(cli, &turns[i], status, exit_status);

@@ -19,7 +19,7 @@ static clv_status set_option(cli_invocation *cli, cli_options *options, cli_opti
   return options->given[id].values == NULL ? clv__error_memory(error, sizeof value) : CLV_OK;
 }
 
-/* Whether "DEV:KEY=VALUE" is for a device of the list. */
+/* Returns whether the device option "DEV:KEY=VALUE" is for a device of the list. */
 static bool is_for(const char *option, const char *list) {
   for (size_t length; *list != '\0'; list += length + (list[length] == ',')) {
     length = strcspn(list, ",");

@@ -1,4 +1,4 @@
-/* Prints the rows of a bench, by its columns. See columns.h. */
+/* Prints the rows of a bench according to its list of columns. See columns.h. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 /* ---- Tables and CSV ---- */
 
-/* Whether the column is in the table: all are for programs; people see the column of failures only if there are any. */
+/* Returns whether the table has the column. Tables for programs have all columns. Tables for people have the column of failures
+ * only if there are failures. */
 static bool has_column(const bench_report *report, uint32_t column, bool is_exact) {
   bool any = column + 1 < report->column_count;
   for (uint32_t r = 0; r < report->row_count; ++r) any = any || report->rows[r].fields[column].text != NULL;

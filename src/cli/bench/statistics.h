@@ -1,4 +1,4 @@
-/* Samples of run times, and what is reported of them. */
+/* Samples of run times, and the statistics that are reported about them. */
 #ifndef CLEAVE_CLI_BENCH_STATISTICS_H
 #define CLEAVE_CLI_BENCH_STATISTICS_H
 
@@ -9,7 +9,7 @@ typedef struct bench_samples {
   size_t count, capacity;
 } bench_samples;
 
-/* Adds a sample. False if out of memory. */
+/* Adds a sample. Returns false if memory runs out. */
 bool bench_samples_add(bench_samples *samples, const clv_allocator *allocator, double sample);
 void bench_samples_finish(bench_samples *samples, const clv_allocator *allocator);
 
@@ -19,7 +19,7 @@ double bench_median(const double *sorted, size_t count);
  * median. */
 double bench_percentile(const double *sorted, size_t count, double percent);
 double bench_mean(const double *numbers, size_t count);
-/* The standard deviation of the population that the numbers are a sample of; NaN for less than two. */
+/* The standard deviation of the population that the numbers are a sample of; NaN if there are fewer than two numbers. */
 double bench_deviation(const double *numbers, size_t count);
 
 #endif

@@ -209,7 +209,7 @@ static clv_status verify(running *r, clv_error *error) {
   timing times = {0};
   size_t count, at = 0, columns = (size_t)r->out.dims[1];
   const float *actual = r->out.data;
-  clv__gnn_run_close(r->run); /* both would need the devices' memory */
+  clv__gnn_run_close(r->run); /* two open runs would need the devices' memory at the same time */
   clv_status status = make_rows(r, &expected, error);
   if (status == CLV_OK) status = run_single(r, &expected, 1, &compile_ms, &times, error);
   if (status == CLV_OK && clv__tensor_count(&expected, &count)) {
@@ -261,7 +261,7 @@ static clv_status tell_json(const running *r, clv_error *error) {
   return cli_json_print(job->cli, root, error);
 }
 
-/* Appends the times of the first and of warm runs, and the prediction, which is of a warm one. */
+/* Appends the times of the first and of warm runs, and the prediction, which is for a warm run. */
 static void append_times(const running *r, clv__text *text) {
   const timing *times = &r->times;
   char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES];

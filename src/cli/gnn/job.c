@@ -9,7 +9,7 @@
 #include "gnn/measure/nominal.h"
 #include "gnn/run/single.h"
 
-#define LESS_MEMORY 0.9 /* of the memory before: more subgraphs that need no less than this do not help */
+#define LESS_MEMORY 0.9 /* a larger k helps only if it needs less than this share of the memory that k / 4 needs */
 
 /* Takes the features from --x or --features. */
 static clv_status find_features(cli_gnn_job *job, clv_error *error) {

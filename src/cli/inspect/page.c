@@ -1,4 +1,4 @@
-/* The page of `cleave inspect`. */
+/* Writes the page of `cleave inspect --html`. */
 #include <string.h>
 
 #include "base/files/file.h"

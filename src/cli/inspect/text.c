@@ -6,7 +6,7 @@
 #include "report/label.h"
 #include "report/table.h"
 
-enum { MOST_REASONS = 6, NAME_COLUMNS = 80 }; /* reasons per device, without -v; columns of a name in a table */
+enum { MOST_REASONS = 6, NAME_COLUMNS = 80 }; /* most reasons per device without -v; most columns of a name */
 
 static bool inputs_are_open(const cli_inspection *in) {
   const clv_graph *graph = in->job.graph;

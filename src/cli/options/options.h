@@ -126,8 +126,8 @@ typedef struct cli_option {
 
 extern const cli_option cli_option_table[OPTION_COUNT];
 
-/* What differs in an option for one command: its help texts, if the table's texts describe several commands, and whether it takes
- * a list of values. */
+/* Changes to an option of the table for one command: its help texts, if those of the table describe several commands, and
+ * whether the option takes a list of values. */
 typedef struct cli_option_words {
   uint32_t command; /* index in cli_commands */
   cli_option_id id;
@@ -137,7 +137,7 @@ typedef struct cli_option_words {
 extern const cli_option_words cli_option_words_table[];
 extern const uint32_t cli_option_words_count;
 
-/* Returns the option with what differs for the command, an index in cli_commands. */
+/* Returns the option with the changes for the command. `command` is an index in cli_commands. */
 cli_option cli_option_for(uint32_t command, cli_option_id id);
 
 typedef struct cli_given {

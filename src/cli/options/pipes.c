@@ -25,7 +25,8 @@ static clv_status settle_model(cli_invocation *cli, const char **path, clv_error
   return settle(cli, path, error);
 }
 
-/* The path in "NAME=PATH" begins after some `=`: the first one after which a pipe's path follows. */
+/* Replaces the path in "NAME=PATH" if it is that of a pipe. A name may contain `=`, so the path begins after the first `=` that
+ * is followed by a pipe's path. */
 static clv_status settle_pair(cli_invocation *cli, const char **text, clv_error *error) {
   struct stat info;
   for (const char *equals = strchr(*text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {

@@ -24,7 +24,7 @@ void cli_context_options(cli_invocation *cli, clv_context_options *options) {
   options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);
 }
 
-/* A device's call never returns: all that is left is to say so and to exit. */
+/* Called if a call of a device never returns. Prints the message and exits, because the run cannot end in any other way. */
 static void end_stuck(void *user_data, const char *message) {
   (void)user_data;
   cli_interrupt_exit(message, CLI_EXIT_FAILED);

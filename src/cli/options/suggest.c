@@ -15,7 +15,7 @@ static void add(candidates *list, const char *name) {
   if (name[0] != '\0') list->names[list->count++] = name;
 }
 
-/* Adds the name of an operator as people type it: aten.cat, where the model has aten.cat.default. */
+/* Adds the name of an operator as people type it: aten.cat if the model has aten.cat.default. */
 static void add_operator(candidates *list, const clv__node *node) {
   const char *first = strchr(node->source_op, '.'), *last = strrchr(node->source_op, '.');
   bool has_overload = first != NULL && last != first;

@@ -186,7 +186,8 @@ static bool run_placement(test *t, uint32_t number) {
     clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &plan, &error);
     ++t->result->placements;
     if (status == CLV_NOT_SUPPORTED)
-      ++t->result->refused; /* can only mean too little memory, because every node is pinned to a device that supports it */
+      ++t->result->refused; /* the only possible reason is too little memory, because every node is pinned to a device that
+                               supports it */
     else if (status != CLV_OK)
       fine = end(t, CLI_TEST_ERROR, before, error.message);
     else if (make_session(t, plan, &session, &error) != CLV_OK)
