@@ -18,7 +18,7 @@ const char *clv__step_kind_word(clv__step_kind kind) {
 typedef struct collecting {
   clv__efficiency *efficiency;
   const clv__partition *partition;
-  bool *is_done; /* by node of the graph: whether a step that does its work has been reported */
+  bool *is_done; /* indexed by node of the graph: whether a step that does its work has been reported */
   clv__op_step *steps;
   uint32_t count; /* number of steps of the partition so far */
   clv_error *error;

@@ -17,14 +17,14 @@ const char *clv__step_kind_word(clv__step_kind kind);
 
 typedef struct clv__op_step {
   clv__step_kind kind;
-  uint32_t device, index;     /* index of the partition or transfer */
+  uint32_t device, index;     /* `index` is that of the partition or transfer in the plan */
   const char *label;          /* "Conv+Relu", "reorder", "partition 3" */
   const char *implementation; /* "" if the device does not report it */
   uint32_t node_count;
   const clv_node_id *nodes;
   clv_node_id beside; /* CLV__STEP_OF_DEVICE: the node for which the device needs it, or CLV__NO_ID */
   clv__group_work work;
-  double bytes;       /* moved, as in `work` if that is known, else as the device reports; negative if unknown */
+  double bytes;       /* bytes moved: from `work` if it is known, otherwise as the device reports; negative if unknown */
   double ms, roof_ms; /* the median time, and its lower bound: negative if unknown, 0 if the nodes need no work */
   bool by_compute;    /* the bound is due to arithmetic, not to memory traffic */
 } clv__op_step;
@@ -56,14 +56,14 @@ typedef struct clv__efficiency {
   double ms, roof_ms;                 /* the time of all steps, and the sum of the lower bounds that are known */
 
   double *samples_ms; /* [step * most_runs + run]: time of the step in that run */
-  uint64_t *seen_ns;  /* by step: the total time that the device had reported by the last sample */
+  uint64_t *seen_ns;  /* indexed by step: the total time that the device had reported by the last sample */
 } clv__efficiency;
 
 /* Lists the steps, and makes the session's devices time them from now on. Call it after a run of the session. `threads` is the
  * number of threads with which the CPU works, 0 for all cores. */
 clv_status clv__efficiency_begin(clv__efficiency *efficiency, clv_session *session, uint32_t threads, uint32_t most_runs,
                                  clv_error *error);
-/* Stores the times of the last run. Call it after each further run, for which the session must also have timed the plan's steps
+/* Stores the times of the last run. Call it after each further run, in which the session must also have timed the plan's steps
  * (clv__session_time_steps()). The session's plan must not change meanwhile. */
 clv_status clv__efficiency_sample(clv__efficiency *efficiency, clv_error *error);
 /* Computes the rows and ends the timing. */
@@ -83,8 +83,8 @@ static inline double clv__per_second(double amount, double ms) {
   return ms > 0 && amount >= 0 ? amount / (ms * 1e-3) : -1;
 }
 
-/* Writes the results as a table (efficiency_table.c). `plain_ms` is the time of a run in which steps were not timed, or 0. `all`:
- * also lists every step. */
+/* Writes the results as a table (efficiency_table.c). `plain_ms` is the time of a run in which steps were not timed, or 0. With
+ * `all`, also lists every step. */
 void clv__efficiency_write(const clv__efficiency *efficiency, double plain_ms, bool all, bool bold, clv__text *text);
 
 #endif

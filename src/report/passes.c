@@ -36,7 +36,7 @@ typedef struct list {
   const char *const *names;
   const uint32_t *devices;
   const char *const *causes;
-  const uint32_t *partition_of; /* by node, if the pass cuts the graph into partitions; else NULL */
+  const uint32_t *partition_of; /* indexed by node, if the pass cuts the graph into partitions; otherwise NULL */
 } list;
 
 static void lists_of(const clv__problem *problem, const clv__pass *pass, list lists[3]) {

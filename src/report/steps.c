@@ -167,7 +167,7 @@ void clv__report_prices(const clv_plan *plan, clv__text *text) {
 }
 
 /* Appends a line such as "memory of npu: 18.2 MiB of 24.0 MiB (weights 2.9 MiB, values 10.2 MiB, scratch 5.1 MiB)" for each
- * device whose memory is so small that its compiler was asked. */
+ * device whose memory is so small that the plan had to ask its compiler for the memory need. */
 static void append_memory(const clv_plan *plan, clv__text *text) {
   char label[CLV__LABEL_BYTES];
   for (uint32_t d = 0; d < plan->devices->count; ++d) {

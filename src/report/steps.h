@@ -11,7 +11,7 @@ typedef struct clv__plan_totals {
   uint64_t inner_bytes;
   uint32_t streamed_transfers; /* of weights that are copied in every run */
   uint64_t streamed_bytes;
-  uint32_t own_transfers; /* transfers of the graph's inputs and outputs */
+  uint32_t own_transfers; /* transfers of the inputs and outputs of the graph; these have no number */
   uint64_t own_bytes;
   bool bytes_known; /* false if the size of a transfer is known only at run time */
   uint32_t folded_nodes;

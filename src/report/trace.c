@@ -118,7 +118,8 @@ static void append_operators(writer *w, const clv__trace_operators *operators, c
   }
 }
 
-/* Draws the operators of the partition of a step. A replay has one event for several partitions of its device: the last one's. */
+/* Draws the operators of the partition of a step. If a capture was replayed, one event stands for several partitions of the
+ * device: the event of the last one. */
 static void append_inside(writer *w, const clv__trace_event *events, size_t count, const clv__trace_event *event,
                           const clv__trace_operators *operators, bool *is_drawn) {
   const clv_plan *plan = w->plan;

@@ -7,7 +7,7 @@
 /* A step inside a partition, such as a kernel, with its time in one run. */
 typedef struct clv__trace_operator {
   uint32_t partition;
-  const char *label;          /* its nodes' operators, or the device's name for it */
+  const char *label;          /* the operators of its nodes or, without nodes, the device's name for the step */
   const char *implementation; /* may be "" */
   const char *node;           /* the name of its first node; "" if it has none */
   uint64_t time_ns;
@@ -19,8 +19,9 @@ typedef struct clv__trace_operators {
   size_t count, capacity;
 } clv__trace_operators;
 
-/* Measures the steps inside the partitions, on devices that report them, in one more run of the session, which `run` makes. That
- * run executes everything anew, without captures. The session must have run before. Finish the result in any case. */
+/* Measures the steps inside the partitions, on devices that report them, in an additional run of the session, which the
+ * callback `run` makes. That run executes everything anew, without captures. The session must have run before. Finish the
+ * result in any case. */
 clv_status clv__trace_operators_measure(clv_session *session, clv_status (*run)(void *user_data, clv_error *error),
                                         void *user_data, clv__trace_operators *operators, clv_error *error);
 void clv__trace_operators_finish(clv__trace_operators *operators); /* accepts one that is all zero */

@@ -13,7 +13,7 @@ typedef struct clv__gnn_span {
   uint32_t layer, turn, cluster, subgraph, block, part, first, last, device;
   clv__layer_sizes sizes, padded;
   double start_ns, end_ns;                          /* as simulated */
-  bool has_run;                                     /* the fields below are set */
+  bool has_run;                                     /* the task ran, and the next four fields are set */
   double begin_ns, packed_ns, computed_ns, done_ns; /* as in clv__gnn_task */
 } clv__gnn_span;
 
@@ -21,7 +21,7 @@ typedef struct clv__gnn_span {
 typedef struct clv__gnn_block_sum {
   uint32_t layer, cluster, block, first, last, device;
   uint32_t tasks, has_run;                      /* has_run: how many of the tasks ran */
-  double predicted_ns, measured_ns, packing_ns; /* measured and packing: of the tasks that ran; measured includes packing */
+  double predicted_ns, measured_ns, packing_ns; /* measured (including packing) and packing: only of tasks that ran */
 } clv__gnn_block_sum;
 
 typedef struct clv__gnn_layer_sum {
@@ -43,7 +43,7 @@ typedef struct clv__gnn_account {
   clv__gnn_block_sum *blocks; /* by layer, cluster and block */
   clv__gnn_layer_sum *layers;
   clv__gnn_device_sum devices[CLV__PEP_DEVICES];
-  clv__gnn_overhead overhead; /* of the tasks as they ran, or as planned if there was no run */
+  clv__gnn_overhead overhead; /* the overhead of the tasks as they ran or, without a run, as planned */
   uint64_t rows, edges;       /* processed by the blocks of all subgraphs, excluding the overhead */
 } clv__gnn_account;
 

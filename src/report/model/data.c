@@ -39,7 +39,7 @@ enum { FIRST_ELEMENTS = 16, ATTRIBUTE_ELEMENTS = 64, ATTRIBUTE_TEXT = 2000, MOST
 typedef struct part {
   const clv_graph *graph;
   const clv_tensor *types;
-  uint32_t parent, node; /* the node whose body it is; CLV__NO_ID: the model */
+  uint32_t parent, node; /* the part and the node whose body this is; CLV__NO_ID: the model itself */
 } part;
 
 typedef struct data {
@@ -87,8 +87,8 @@ static uint32_t add_part(data *d, const clv_graph *graph, const clv_tensor *type
   return (uint32_t)d->part_count++;
 }
 
-/* Returns the types of a body's values, as declared. Values from outside have the types that they have there, without the names
- * of sizes, which are those of another graph. */
+/* Returns the types of a body's values, as declared. Values from outside the body have the types of the outer graph. The names
+ * of sizes are left out, because they belong to the outer graph. */
 static const clv_tensor *declared_types(data *d, const part *p) {
   const clv_graph *graph = p->graph;
   clv_tensor *types = clv__arena_allocate_zero(&d->texts.arena, (size_t)graph->value_count + 1, sizeof *types);

@@ -1,5 +1,6 @@
-/* See layout.h. layers.h is used twice: the ranks of the first layout tell which values come from far above. Boxes with a line
- * for each of them are then measured, and the second layout gives the positions. */
+/* See layout.h. The layout of layers.h is computed twice. The ranks of the first layout show which values come from far above.
+ * Each reader of such a value gets a line for it, the boxes are measured with these lines, and the second layout gives the
+ * positions. */
 #include "report/model/layout.h"
 
 #include "report/label.h"
@@ -16,9 +17,9 @@ typedef struct drawing {
   const clv_graph *graph;
   clv__arena *arena;
   clv__model_layout *out;
-  uint32_t *box_of_node, *box_of_value; /* CLV__NO_ID: none; values: of inputs */
+  uint32_t *box_of_node, *box_of_value; /* CLV__NO_ID: none; only inputs of the graph have a box for their value */
   uint32_t edge_count, *from, *to;      /* one edge per pair of boxes and value */
-  clv_value_id *values;                 /* by edge */
+  clv_value_id *values;                 /* indexed by edge */
 } drawing;
 
 /* ---- Texts ---- */
@@ -117,7 +118,7 @@ static void add_boxes(drawing *d) {
   for (uint32_t i = 0; i < graph->output_count; ++i) add_box(d, CLV__MODEL_OUTPUT, graph->outputs[i]);
 }
 
-/* Returns the box that a value comes from, or CLV__NO_ID if it is a line of its readers. */
+/* Returns the box that a value comes from, or CLV__NO_ID if the value is drawn as a line in the boxes of its readers. */
 static uint32_t source_of(const drawing *d, clv_value_id value) {
   if (d->box_of_value[value] != CLV__NO_ID) return d->box_of_value[value];
   clv_node_id producer = d->graph->values[value].producer;
@@ -153,7 +154,8 @@ static bool add_edges(drawing *d) {
   return true;
 }
 
-/* Whether an edge is a line of its reader. The limit is that of layers.h, which bends no longer edges around boxes. */
+/* Returns whether an edge is so long that its value is drawn as a line in the reader's box. The limit is that of layers.h,
+ * which does not lead longer edges around boxes. */
 static bool is_far(const clv__layers *layers, const drawing *d, uint32_t edge) {
   return layers->ranks[d->to[edge]] - layers->ranks[d->from[edge]] > FAR;
 }
@@ -182,7 +184,7 @@ static void add_lines(drawing *d, const clv__layers *layers) {
 
 /* ---- Ports ---- */
 
-/* Counts the values of each box that wires carry, then lists them. Boxes with too many get one port. */
+/* Adds a port for each value of a box that a wire carries. A box with too many such values gets one port for all of them. */
 static bool add_ports(drawing *d, const clv__layers *layers) {
   clv__model_layout *out = d->out;
   bool *used = clv__arena_allocate_zero(d->arena, (size_t)d->graph->value_count + 1, sizeof *used);

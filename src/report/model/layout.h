@@ -17,14 +17,14 @@ typedef struct clv__model_port {
 
 typedef struct clv__model_line {
   clv_value_id value;
-  bool far; /* computed far above; otherwise a constant */
+  bool far; /* the value is computed far above; otherwise it is a constant */
 } clv__model_line;
 
 typedef struct clv__model_box {
   clv__model_kind kind;
   uint32_t id; /* of the node or of the value */
   uint32_t rank;
-  double x, width, height; /* x: the centre; the top is that of the rank */
+  double x, width, height; /* x is the centre; the top of the box is the top of its rank */
   uint32_t port_first, port_count;
   uint32_t line_first, line_count;
 } clv__model_box;
@@ -33,7 +33,7 @@ typedef struct clv__model_wire {
   uint32_t from, to; /* boxes */
   uint32_t port;     /* index in `ports` */
   uint32_t bend_count;
-  const double *bends; /* where it crosses the ranks between its ends */
+  const double *bends; /* the x at which the wire crosses each rank between its ends */
 } clv__model_wire;
 
 typedef struct clv__model_layout {
@@ -42,7 +42,7 @@ typedef struct clv__model_layout {
   clv__model_port *ports;
   clv__model_line *lines;
   clv__model_wire *wires;
-  double *tops, *bottoms; /* by rank */
+  double *tops, *bottoms; /* indexed by rank */
   double width, height;
 } clv__model_layout;
 
@@ -53,14 +53,15 @@ typedef struct clv__model_texts {
   const clv_graph *graph;
   const clv_graph *model; /* owns the files that hold the constants of `graph` */
   const clv_tensor *types;
-  uint32_t marks; /* room for so many marks of devices */
+  uint32_t marks; /* boxes have room for this many marks of devices */
 } clv__model_texts;
 
 /* Append the texts of a box, shortened to its width: the operator (nodes only) to `bold`, the name to `name`. */
 void clv__model_box_text(const clv__model_texts *texts, const clv__model_box *box, clv__text *bold, clv__text *name);
 /* Appends the text of a line, shortened to the width of its box: "W f32[64,3,7,7]", "axes = -1". */
 void clv__model_line_text(const clv__model_texts *texts, const clv__model_box *box, const clv__model_line *line, clv__text *text);
-/* Whether a value is drawn as a line of its readers: an initializer, or the result of a node without inputs that is known. */
+/* Returns whether a value is drawn as a line in the boxes of its readers: an initializer, or the result of a node without
+ * inputs that is known. */
 bool clv__model_is_inlined(const clv_graph *graph, const clv_tensor *types, clv_value_id value);
 
 /* Returns false if memory runs out. */

@@ -11,7 +11,7 @@ typedef struct clv__model {
   const clv__shapes *shapes;
   const clv_devices *devices;
   const clv__capability *capability;
-  const double *flops; /* by node; negative: not known */
+  const double *flops; /* indexed by node; negative: not known */
   uint64_t parameter_count, parameter_bytes;
   double total_flops;
   bool flops_complete; /* false: the FLOPs of some nodes are not known */

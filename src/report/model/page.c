@@ -1,4 +1,4 @@
-/* See page.h. Writes what needs no script: the totals. The picture and the explanations are made by page/model.js. */
+/* See page.h. Writes the totals, which need no script. page/model.js makes the picture and the explanations. */
 #include "report/model/page.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Writes a model as a self-contained web page: its graph, and at the side the attributes, values and weights of the node that is
- * chosen, with the verdict of every device. */
+/* Writes a model as a self-contained web page: its graph, and at the side the attributes, values and weights of the selected
+ * node, and for every device whether it can run the node. */
 #ifndef CLEAVE_REPORT_MODEL_PAGE_H
 #define CLEAVE_REPORT_MODEL_PAGE_H
 

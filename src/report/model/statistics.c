@@ -1,5 +1,5 @@
-/* See statistics.h. The elements pass through a small buffer: constants may be unaligned, and reading a mapped file that was
- * truncated would end the process. */
+/* See statistics.h. The elements pass through a small buffer: constants may be unaligned, and reading a mapped file directly
+ * would end the process if the file was truncated. */
 #include "report/model/statistics.h"
 
 #include <math.h>
@@ -43,8 +43,8 @@ static void convert(const clv_tensor *part, size_t count, double *numbers) {
   }
 }
 
-/* Adds some numbers to the statistics. `finite` and `squares` (the sum of squared distances from the mean) are those of all
- * numbers before, and are updated by the formula of Chan, Golub and LeVeque for two samples. */
+/* Adds some numbers to the statistics. `finite` and `squares` (the sum of squared distances from the mean) cover all numbers of
+ * earlier calls, and are updated by the formula of Chan, Golub and LeVeque for two samples. */
 static void add(const double *numbers, size_t count, clv__statistics *s, size_t *finite, double *squares) {
   double sum = 0, distances = 0;
   size_t own = 0;

@@ -11,11 +11,12 @@ typedef struct clv__statistics {
   double least, largest, mean, deviation; /* of the finite elements; 0 if there are none */
 } clv__statistics;
 
-/* Reads all elements of a constant of `graph` whose type is static, a few at a time. `tensor->data` may be unaligned. Bools count
- * as 0 and 1; strings only have a count. The deviation is that of a population. Returns CLV_IO_ERROR if the model's file was
- * truncated. */
+/* Reads all elements of a constant of `graph`, a few at a time. Its shape must be known. `tensor->data` may be unaligned. Bools
+ * count as 0 and 1; strings only have a count. The deviation is that of a population. Returns CLV_IO_ERROR if the model's file
+ * was truncated. */
 clv_status clv__statistics_find(const clv_graph *graph, const clv_tensor *tensor, clv__statistics *statistics, clv_error *error);
-/* Calls `each` for the first elements of such a constant, at most `most`, with their index in a small, aligned tensor. */
+/* Calls `each` for each of the first elements of such a constant, at most `most` of them. The arguments are a small, aligned
+ * tensor and the index of the element in it. */
 clv_status clv__statistics_first(const clv_graph *graph, const clv_tensor *tensor, size_t most,
                                  void (*each)(void *cookie, const clv_tensor *some, size_t index), void *cookie,
                                  clv_error *error);

@@ -1,4 +1,4 @@
-/* See html.h. Writes everything on the page that needs no script: totals, devices, the comparison. Also writes the pictures as
+/* See html.h. Writes the parts of the page that need no script: totals, devices, the comparison. Also writes the pictures as
  * templates, and the data for page/page.js. The page's security policy forbids loading anything. */
 #include "report/page/html.h"
 

@@ -35,7 +35,7 @@ typedef struct data {
   clv__map numbers; /* text -> index in `texts` */
   const char **texts;
   size_t text_count, text_capacity;
-  uint32_t *partition_of;                         /* by node */
+  uint32_t *partition_of;                         /* indexed by node */
   uint64_t *partition_serial_ns, *move_serial_ns; /* starts if the steps run one after the other */
   uint32_t lane_of_space[CLV__MAX_DEVICES + 1];
   bool failed;
@@ -243,7 +243,8 @@ static void append_transfers(data *d) {
   clv__text_append(d->text, "],\n");
 }
 
-/* Appends the groups of all nodes that run: without partitions in the order of the graph, else in that of the partitions. */
+/* Appends the groups of all nodes that run: without partitions in the order of the graph, otherwise in the order of the
+ * partitions. */
 static void append_foldings(data *d) {
   const clv_plan *plan = d->plan;
   size_t most = (size_t)plan->graph->node_count + 1;

@@ -4,7 +4,7 @@
 
 extern const char clv__page_style[], clv__page_script[];
 extern const char clv__page_gnn_style[], clv__page_gnn_script[];     /* the GNN style follows clv__page_style */
-extern const char clv__page_model_style[], clv__page_model_script[]; /* likewise */
+extern const char clv__page_model_style[], clv__page_model_script[]; /* the model's style also follows clv__page_style */
 extern const char clv__page_write_script[];                          /* precedes each page's own script */
 /* For pages with pictures that zoom (view), and whose groups fold (fold, after layers). */
 extern const char clv__page_view_script[], clv__page_layers_script[], clv__page_fold_script[];

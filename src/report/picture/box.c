@@ -134,12 +134,12 @@ static bool add_edges(const clv__boxes *boxes, const clv__box *box, clv__layers_
 
 typedef struct columns {
   uint32_t count;
-  uint32_t *first;      /* by column: its first rank; [count] is the number of ranks */
-  uint32_t *of;         /* by rank: its column */
+  uint32_t *first;      /* indexed by column: its first rank; [count] is the number of ranks */
+  uint32_t *of;         /* indexed by rank: its column */
   uint32_t tallest;     /* the largest number of ranks in a column */
-  double *shift;        /* by column: what to add to an x of layers.h to get the x as drawn */
-  double *left;         /* by column: its left edge as drawn */
-  double *least, *most; /* by column: its smallest and largest x, in the coordinates of layers.h */
+  double *shift;        /* indexed by column: what to add to an x of layers.h to get the x as drawn */
+  double *left;         /* indexed by column: its left edge as drawn */
+  double *least, *most; /* indexed by column: its smallest and largest x, in the coordinates of layers.h */
 } columns;
 
 /* Chooses columns of about equal height that end where few edges pass. */

@@ -24,8 +24,8 @@ enum {
 typedef struct building {
   clv__diagram *d;
   clv__arena *arena;
-  uint32_t *item_of_step, *first_reader; /* by step: its item; the first partition step that depends on it */
-  uint32_t *shared_item, *shared_lane;   /* by step: the item and lane of the last share() of its output */
+  uint32_t *item_of_step, *first_reader; /* indexed by step: its item; the first partition step that depends on it */
+  uint32_t *shared_item, *shared_lane;   /* indexed by step: the item and lane of the last share() of its output */
   uint32_t *step_sources;                /* pairs (item, item that it depends on), from which index_sources() builds a CSR */
   size_t source_count, source_capacity;
 } building;

@@ -11,10 +11,10 @@
 enum {
   LEAST_NODES = 4, /* smaller scopes are not groups */
   LEAST_PART = 2,
-  FEW_MEMBERS = 16,    /* so many members need no blocks */
-  MOST_MEMBERS = 48,   /* more are divided into runs */
-  RUN_MEMBERS = 32,    /* of a run, about */
-  SHORTEST_PERIOD = 4, /* of a block, in members */
+  FEW_MEMBERS = 16,    /* groups with at most this many members are not searched for blocks */
+  MOST_MEMBERS = 48,   /* groups with more members are divided into runs */
+  RUN_MEMBERS = 32,    /* approximate number of members of a run */
+  SHORTEST_PERIOD = 4, /* of a block, in members: shorter repetitions are ignored */
   LONGEST_PERIOD = 1024,
   SHORT_PERIOD = 8,        /* blocks that are shorter must occur three times, because two are often a coincidence */
   MOST_COMPARED = 60000000 /* limit of comparisons for all blocks together */
@@ -33,8 +33,8 @@ typedef struct grouping {
   clv__arena *arena;
   clv__scopes scopes;
   clv__map numbers;    /* operator -> its number */
-  uint32_t *operators; /* by position in the order */
-  uint32_t *passing;   /* by position: the number of edges from earlier positions to this or later ones */
+  uint32_t *operators; /* indexed by position in the order */
+  uint32_t *passing;   /* indexed by position: the number of edges from earlier positions to this or later ones */
   uint64_t compared;
   size_t capacity;
 } grouping;
@@ -83,7 +83,8 @@ static uint32_t divide(grouping *g, member *members, uint32_t count, uint32_t mo
   return count;
 }
 
-/* Divides many members into runs: first those between blocks, and if there are still many, all of them. */
+/* Divides members into runs if there are many: first the members between blocks and then, if there are still many, all
+ * members. */
 static bool add_runs(grouping *g, member *members, uint32_t count) {
   if (count <= MOST_MEMBERS) return true;
   uint32_t made = 0;
@@ -110,8 +111,8 @@ typedef struct repeat {
   uint32_t first, period, total; /* `total` times `period` members from `first` on */
 } repeat;
 
-/* Of all positions at which the blocks could begin, chooses the one where the fewest edges pass between them. Of several, the
- * last: the first layer of a model is more often special than the last one. */
+/* Chooses where the blocks begin: of all possible positions, the one where the fewest edges pass between blocks. If several are
+ * equal, the last one: the first layer of a model is more often special than the last one. */
 static void turn(const grouping *g, const member *members, uint32_t length, repeat *r) {
   uint32_t begin = r->first;
   uint64_t least = UINT64_MAX;

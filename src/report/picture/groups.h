@@ -7,7 +7,7 @@
 #include "report/picture/scopes.h"
 
 typedef enum clv__group_kind {
-  CLV__GROUP_PART,  /* `number` is that of the partition */
+  CLV__GROUP_PART,  /* `number` is the number of the partition */
   CLV__GROUP_SCOPE, /* `name` is the scope */
   CLV__GROUP_BLOCK, /* number `number` of `total` repetitions of the same operators */
   CLV__GROUP_RUN    /* neighbours, because there would be too many nodes otherwise */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 };
-/* Nodes weigh 1 where two members of a rank want the same place; see want(). */
+/* Two members of a rank may want the same place. The weights are relative to those of nodes, which are 1; see want(). */
 static const double POINT_WIDTH = 10, POINT_WEIGHT = 4, LEAVING_WEIGHT = 0.02;
 
 typedef struct layout {
@@ -17,9 +17,9 @@ typedef struct layout {
   clv__arena *arena;
   uint32_t count;               /* nodes, then edge points */
   uint32_t link_count;          /* number of links: the parts of edges between neighbouring ranks */
-  uint32_t *ranks;              /* by node and edge point */
-  uint32_t *positions;          /* by node and edge point: its position in the rank's order */
-  double *x, *wanted, *weights; /* by node and edge point: its centre, where it would ideally be, and how strongly */
+  uint32_t *ranks;              /* indexed by node and edge point */
+  uint32_t *positions;          /* indexed by node and edge point: its position in the rank's order */
+  double *x, *wanted, *weights; /* indexed by node and edge point: its centre, where it would ideally be, and how strongly */
   uint32_t *first, *members;    /* CSR by rank: nodes and edge points, in the rank's order */
   uint32_t *down_offsets, *down, *up_offsets, *up; /* CSR: neighbours in the next and the previous rank */
 } layout;
@@ -36,8 +36,9 @@ static bool index_pairs(clv__arena *arena, uint32_t node_count, uint32_t count, 
   return true;
 }
 
-/* Returns the total length of a node's edges if the node had this rank. Edges too long to be bent all count the same: they are no
- * worse for being longer. Edges from sources with one reader do not count, because such a source follows its reader. */
+/* Returns the total length of a node's edges if the node had this rank. All edges that are too long to be bent count the same,
+ * because they are not drawn around nodes. Edges from sources with one reader do not count, because such a source follows its
+ * reader. */
 static uint64_t length_of_edges(const layout *l, uint32_t v, uint32_t rank) {
   const uint32_t *ranks = l->layers->ranks;
   uint64_t sum = 0;
@@ -53,8 +54,8 @@ static uint64_t length_of_edges(const layout *l, uint32_t v, uint32_t rank) {
   return sum;
 }
 
-/* Moves nodes down to their first reader if this shortens their edges: sources, and what is computed from inputs alone long
- * before it is needed. */
+/* Moves nodes down to their first reader if this shortens their edges. This concerns sources, and nodes that are computed from
+ * inputs alone long before their result is needed. */
 static void lower_nodes(layout *l) {
   uint32_t *ranks = l->layers->ranks;
   for (uint32_t v = l->input->node_count; v-- > 0;) {
@@ -68,9 +69,9 @@ static void lower_nodes(layout *l) {
   }
 }
 
-/* Numbers the ranks that have nodes. */
+/* Renumbers the ranks so that no rank is without nodes. */
 static void close_ranks(layout *l) {
-  uint32_t *ranks = l->layers->ranks, *numbers = l->positions; /* by rank; there are no more ranks than nodes */
+  uint32_t *ranks = l->layers->ranks, *numbers = l->positions; /* `numbers` is indexed by old rank, and holds new ranks */
   memset(numbers, 0, l->input->node_count * sizeof *numbers);
   for (uint32_t v = 0; v < l->input->node_count; ++v) numbers[ranks[v]] = 1;
   for (uint32_t r = 0; r < l->input->node_count; ++r) numbers[r] = numbers[r] != 0 ? l->layers->rank_count++ : 0;
@@ -227,9 +228,9 @@ static void position_rank(layout *l, uint32_t rank, pool *pools) {
   }
 }
 
-/* Wants each member below or above the mean of its neighbours. The main path of a network with skip connections is to be
- * straight, and the skip connections beside it: so edges across several ranks count little where they leave or enter a node, and
- * much in between. */
+/* Sets the wanted position of each member to the mean of its neighbours in the rank above or below. The main path of a network
+ * with skip connections should be straight, with the skip connections beside it. Therefore edges across several ranks have
+ * little weight where they leave or enter a node, and much in between. */
 static void want(layout *l, uint32_t rank, const uint32_t *offsets, const uint32_t *neighbours) {
   uint32_t nodes = l->input->node_count;
   for (uint32_t i = l->first[rank]; i < l->first[rank + 1]; ++i) {
@@ -268,8 +269,8 @@ static bool position_nodes(layout *l) {
   return true;
 }
 
-/* Moves the lower part of the drawing back to the middle where a part with few edges between two ranks allows it: otherwise
- * drawings with a thousand ranks drift to one side. */
+/* Moves the part of the drawing below a gap that few edges cross back to the middle. Otherwise drawings with a thousand ranks
+ * drift to one side. */
 static void recentre(layout *l) {
   enum { WINDOW = 24, MOST_LINKS = 4 };
   const double DRIFT = 160;

@@ -8,15 +8,15 @@
 /* Nodes are numbered in topological order, so every edge leads from a lower to a higher number. */
 typedef struct clv__layers_input {
   uint32_t node_count, edge_count;
-  const double *widths; /* by node */
+  const double *widths; /* indexed by node */
   const uint32_t *from, *to;
   double gap; /* space between neighbours in a rank */
 } clv__layers_input;
 
 typedef struct clv__layers {
   uint32_t rank_count;
-  uint32_t *ranks; /* by node */
-  double *x;       /* by node: its centre */
+  uint32_t *ranks; /* indexed by node */
+  double *x;       /* indexed by node: its centre */
   double width;
   /* bends[bend_offsets[e]] up to but excluding bends[bend_offsets[e + 1]] are the x at which edge e crosses the ranks between its
    * ends, from top to bottom. An edge across very many ranks has no bends. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct clv__colors {
-  const char *lane;   /* background of a lane */
+  const char *lane;   /* the background of a lane */
   const char *fill;   /* of a box */
   const char *chip;   /* of a node in a box */
   const char *stroke; /* of a box and of titles */

@@ -14,7 +14,7 @@ static double label_height(const clv__diagram *d) {
 }
 
 typedef struct heights {
-  double *lanes, *gutters; /* by lane: the first free y in the lane, and in the gutter to its right */
+  double *lanes, *gutters; /* indexed by lane: the first free y in the lane, and in the gutter to its right */
   double top, most;        /* the top of the column, and the largest y of all items so far */
   uint32_t column;
 } heights;
@@ -129,7 +129,7 @@ bool clv__diagram_position(clv__diagram *diagram, clv__arena *arena) {
   position_items(d, &h, INFINITY);
   double tall = d->height - d->top;
   if (tall > TALLEST) {
-    double columns = ceil(sqrt(1.2 * tall / width)); /* so many that the picture is wider than tall, like a screen */
+    double columns = ceil(sqrt(1.2 * tall / width)); /* enough columns to make the picture wider than tall, like a screen */
     double limit = tall / columns * 1.04 + d->lane_head;
     position_items(d, &h, limit > SHORTEST_COLUMN ? limit : SHORTEST_COLUMN);
   }

@@ -1,5 +1,6 @@
-/* See scopes.h. The order takes one ready node after the other: of the innermost scope around the last node that still has a
- * ready node, the first one. A tree of minima over the nodes, sorted by scope, finds it in logarithmic time. */
+/* See scopes.h. The order takes one ready node after the other. The next node is the first ready one in the innermost scope
+ * that contains the last node and has a ready node. A tree of minima over the nodes, sorted by scope, finds it in logarithmic
+ * time. */
 #include "report/picture/scopes.h"
 
 #include <stdio.h>
@@ -77,7 +78,7 @@ bool clv__scopes_make(const clv__groups_input *input, clv__arena *arena, clv__sc
   scopes->paths = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *scopes->paths);
   bool done = scopes->paths != NULL;
   if (done) {
-    (void)add_scope(&n, NULL, NULL, 0); /* CLV__NO_SCOPE */
+    (void)add_scope(&n, NULL, NULL, 0); /* the first scope is CLV__NO_SCOPE */
     done = scopes->count == 1 && (input->parts == NULL || name_parts(&n, input));
   }
   for (uint32_t v = 0; done && v < input->node_count; ++v) {
@@ -113,9 +114,9 @@ static int compare_slots(const void *a, const void *b) {
 typedef struct ordering {
   uint32_t leaf_count;                /* a power of two */
   uint32_t *tree;                     /* minima of ready nodes; the leaves are from leaf_count on */
-  uint32_t *slot_of;                  /* by node */
+  uint32_t *slot_of;                  /* indexed by node */
   uint32_t *low, *high;               /* by scope: its slots are low up to but excluding high */
-  uint32_t *waits;                    /* by node: the number of edges to it from nodes that were not taken yet */
+  uint32_t *waits;                    /* indexed by node: the number of edges to it from nodes that were not taken yet */
   uint32_t *reader_offsets, *readers; /* CSR by node */
 } ordering;
 

@@ -8,16 +8,16 @@
  * and return to it, and nodes of earlier parts should have lower numbers. */
 typedef struct clv__groups_input {
   uint32_t node_count, edge_count;
-  const char *const *names;     /* by node, such as "/encoder/layer.3/output/MatMul" or "layers.3.output.linear" */
-  const char *const *operators; /* by node */
-  const uint32_t *parts;        /* by node, or NULL */
-  const uint32_t *from, *to;    /* by edge */
+  const char *const *names;     /* indexed by node, such as "/encoder/layer.3/output/MatMul" or "layers.3.output.linear" */
+  const char *const *operators; /* indexed by node */
+  const uint32_t *parts;        /* indexed by node, or NULL */
+  const uint32_t *from, *to;    /* indexed by edge */
 } clv__groups_input;
 
 enum { CLV__MOST_SCOPES = 16, CLV__NO_SCOPE = 0 /* deeper scopes of a name are ignored */ };
 
 typedef struct clv__scopes {
-  uint32_t (*paths)[CLV__MOST_SCOPES]; /* by node: the scopes around it from the outside, then CLV__NO_SCOPE */
+  uint32_t (*paths)[CLV__MOST_SCOPES]; /* indexed by node: the scopes around it from the outside, then CLV__NO_SCOPE */
   uint32_t count;                      /* number of scopes, including CLV__NO_SCOPE */
   const char **names;                  /* by scope: the whole path, such as "encoder/layer.3"; NULL for a part */
   uint32_t *parts;                     /* by scope: the part, if it is one */

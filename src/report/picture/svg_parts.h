@@ -17,7 +17,7 @@ typedef struct clv__picture {
 
 /* Appends a text, shortened to at most `width` pixels. `style` is its CSS class, and `size` the font size of this class. */
 void clv__svg_text(clv__text *text, double x, double y, const char *style, double size, double width, const char *content);
-/* Frees `text` after its content was appended to `into`. If memory ran out for `text`, sets into->failed. */
+/* Call it after the content of `text` was appended to `into`. Frees `text`. If memory ran out for `text`, sets into->failed. */
 void clv__svg_finish_text(clv__text *into, clv__text *text);
 /* Appends a line through `points`, shifted by (dx, dy). Diagonal segments that lead down are drawn as curves, all others
  * straight, with rounded corners. */

@@ -269,7 +269,7 @@ static bool draw_down(wiring *w, uint32_t index, const uint32_t *next_box) {
 
 /* Returns the partition that produces an item's data, or CLV__NO_ID for inputs of the graph. */
 static uint32_t origin_of(const clv__diagram *d, uint32_t index) {
-  for (uint32_t steps = 0; steps < 4; ++steps) { /* the longest chain: copy to device, shared memory, copy to host, partition */
+  for (uint32_t steps = 0; steps < 4; ++steps) { /* most steps back: copy to device, shared memory, copy to host, partition */
     if (clv__item_is_box(&d->items[index])) return d->items[index].index;
     if (d->source_offsets[index] == d->source_offsets[index + 1]) return CLV__NO_ID;
     index = d->sources[d->source_offsets[index]];
