@@ -1,5 +1,6 @@
-/* Tests what `cleave bench` offers beyond one model on one list of devices: statistics of the samples, durations, batches, tables
- * of several configurations in all formats, and comparisons by turns. Times are never compared with anything but each other. */
+/* Tests what `cleave bench` offers beyond one model on one list of devices: statistics of the samples, durations, batches,
+ * tables of several configurations in all formats, and comparisons by turns. The tests compare measured times only with each
+ * other, never with fixed limits. */
 #include <math.h>
 
 #include "outcome.h"
@@ -60,7 +61,7 @@ static void test_statistics(void **state) {
   (void)state;
   static const double asked[] = {0, 12.5, 50, 90, 95, 99, 99.9, 100}, usual[] = {90, 99};
   json_t *one = document("bench seven.onnx -q --json --runs 37 --percentiles 0,12.5,50,95,99.9,100", 0);
-  check_statistics(one, asked, sizeof asked / sizeof *asked); /* 90 and 99 are there in any case */
+  check_statistics(one, asked, sizeof asked / sizeof *asked); /* percentiles 90 and 99 are always reported */
   json_decref(one);
   one = document("bench seven.onnx -q --json --runs 1 --warmup 0", 0);
   check_statistics(one, usual, 2);
@@ -87,7 +88,7 @@ static void test_duration(void **state) {
   const size_t count = json_array_size(member(one, "samples_ms"));
   assert_true(sum - json_number_value(json_array_get(member(one, "samples_ms"), count - 1)) < 50);
   json_decref(one);
-  one = document("bench seven.onnx -q --json --duration 1h --runs 5", 0); /* whichever is reached first */
+  one = document("bench seven.onnx -q --json --duration 1h --runs 5", 0); /* ends at the limit that is reached first */
   assert_int_equal(json_integer_value(member(one, "runs")), 5);
   json_decref(one);
   one = document("bench seven.onnx -q --json --duration 0.02 --in-flight 3 --devices npu,cpu", 0);
@@ -144,14 +145,14 @@ static void test_batch(void **state) {
     assert_int_equal(number(row, "batch"), batch);
     assert_float_equal(number(row, "inferences_per_second"), batch * rate, 1e-6 * batch * rate);
   }
-  for (size_t i = 2; i < 4; ++i) { /* a fixed batch: the row says so, and the others were measured */
+  for (size_t i = 2; i < 4; ++i) { /* seven.onnx has a fixed batch: its rows report it; the others were measured */
     const json_t *row = json_array_get(rows, i);
     assert_non_null(
         strstr(text(row, "error"), i == 2 ? "the model has no batch of 3: input '" : "the model has no batch of 5: "));
     assert_true(json_is_null(member(row, "runs")) && json_array_size(member(row, "samples_ms")) == 0);
   }
   json_decref(root);
-  /* S is the first dimension of z, but also the second of y, so it is no batch and stays open. */
+  /* S is the first dimension of z, but also the second of y. Therefore it is not a batch size, and stays open. */
   outcome shown = run("bench batched.onnx" QUICK "--batch 7");
   assert_int_equal(shown.status, 0);
   assert_non_null(strstr(shown.err, "open sizes are set to 1: 'y' f32[7,1] ("));
@@ -213,20 +214,21 @@ static void test_formats(void **state) {
   release(&none);
 }
 
-/* Options of devices apply to the configurations that have them. */
+/* A device's options apply to the configurations that have the device. */
 static void test_options_of_devices(void **state) {
   (void)state;
   json_t *root = document(
       "bench seven.onnx -q --json" QUICK "--devices cpu --devices npu,cpu --npu-spec all --device-option npu:memory=1M", 0);
   for (size_t i = 0; i < 2; ++i) assert_true(json_is_null(member(json_array_get(member(root, "rows"), i), "error")));
   json_decref(root);
-  /* An option of a device that no configuration has: one error, not a table of them. */
+  /* If no configuration has the device of an option, there is one error, not a table of errors. */
   expect_error("bench seven.onnx -q" QUICK "--devices cpu --devices npu,cpu --device-option gpu:x=1", 1, "gpu");
   expect_error("bench seven.onnx --devices cpu --npu-spec all", 2,
                "option '--npu-spec' is given 1 time, but the devices are cpu");
 }
 
-/* A row whose device failed and was removed has the times of the others, and says so. Its devices are those that were opened. */
+/* If a device failed and was removed, the row has the times of the other devices and reports the removal. The row still lists
+ * all devices that were opened. */
 static void test_removed_devices(void **state) {
   (void)state;
   json_t *root = document("bench seven.onnx -q --json" QUICK
@@ -246,7 +248,8 @@ static void test_removed_devices(void **state) {
 
 /* ---- Comparisons ---- */
 
-/* A device that computes in f16 has outputs that differ by more than f32's tolerance; one that computes in f32 has not. */
+/* A device that computes in f16 has outputs that differ by more than the tolerance of f32; the outputs of a device that
+ * computes in f32 are within it. */
 static void test_compare(void **state) {
   (void)state;
   static const double usual[] = {90, 99};

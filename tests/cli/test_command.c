@@ -195,7 +195,7 @@ static void test_help_width(void **state) {
   }
 }
 
-/* Options for running, and environment variables, over which options take precedence. */
+/* Options for running, and the environment variables for the same settings. An option takes precedence over the variable. */
 static void test_run_options(void **state) {
   (void)state;
   static const char *const fine[] = {

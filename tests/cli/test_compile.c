@@ -206,8 +206,8 @@ static void test_settings(void **state) {
   expect("run from-plan", 0, NULL, NULL);
 }
 
-/* With --bucket, sizes stay open. The directory contains the bucket of the given sizes; a run with other sizes compiles another.
- */
+/* With --bucket, sizes stay open. The directory contains the bucket of the given sizes; a run with sizes of another bucket
+ * compiles for that bucket. */
 static void test_bucket(void **state) {
   (void)state;
   test_graph g;
