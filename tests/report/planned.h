@@ -1,4 +1,4 @@
-/* Makes plans for the tests of reports and pictures, and has small checks of documents. */
+/* Makes plans for the tests of reports and pictures, and checks documents. */
 #ifndef CLEAVE_TESTS_REPORT_PLANNED_H
 #define CLEAVE_TESTS_REPORT_PLANNED_H
 

@@ -257,7 +257,8 @@ static void no_memory(void **state) {
   }
 }
 
-/* Makes each of the first four allocations of clv__efficiency_make_rows() fail, which precede the measurement of the peaks. */
+/* Makes each of the first four allocations of clv__efficiency_make_rows() fail. These allocations precede the measurement of
+ * the peaks. */
 static void no_memory_for_rows(void **state) {
   (void)state;
   for (size_t k = 1; k <= 4; ++k) {

@@ -58,7 +58,7 @@ static void check_groups(const clv__groups_input *input, const clv__groups *grou
     positions[groups->order[i]] = i;
   }
   for (uint32_t e = 0; e < input->edge_count; ++e) assert_true(positions[input->from[e]] < positions[input->to[e]]);
-  uint32_t *around = calloc(n + 1, sizeof *around); /* by position: 1 + the innermost group */
+  uint32_t *around = calloc(n + 1, sizeof *around); /* indexed by position: 1 + the innermost group */
   assert_non_null(around);
   for (uint32_t g = 0; g < groups->count; ++g) {
     const clv__group *group = &groups->items[g];
@@ -207,7 +207,7 @@ static void test_blocks(void **state) {
   free(x);
 }
 
-/* Thousands of nodes that have nothing in common become runs within runs, which check_groups() measures. */
+/* Thousands of nodes that have nothing in common become runs within runs. check_groups() checks their sizes. */
 static void test_runs(void **state) {
   (void)state;
   for (uint32_t count = 40; count <= MOST; count += 360) {

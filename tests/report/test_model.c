@@ -69,7 +69,7 @@ static void test_many_elements(void **state) {
 
 /* ---- Layers ---- */
 
-/* What is computed from an input alone is just above its reader, even if it could be computed long before. */
+/* A node that depends on an input alone is drawn just above its reader, even if it could be computed long before. */
 static void test_late_nodes(void **state) {
   (void)state;
   enum { LENGTH = 60, LATE = 5 }; /* a chain whose later nodes each read a value made of an input by two nodes */

@@ -168,7 +168,7 @@ static void check_lines(const clv__diagram *d) {
   }
 }
 
-/* Checks that every step is shown once or, if the middle is omitted, counted there. */
+/* Checks that every step is shown once or, if it is in the omitted middle, counted there. */
 static void check_complete(const clv__diagram *d) {
   uint64_t steps = 0, boxes = 0;
   for (uint32_t i = 0; i < d->item_count; ++i) {
