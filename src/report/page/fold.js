@@ -324,7 +324,7 @@ function foldable(source) {
   };
 }
 
-// Shows such pictures in a box with a view of viewOf(), one at a time. Calls drawn() after items were drawn anew.
+// Shows pictures of foldable() in a box with a view of viewOf(), one at a time. Calls drawn() after items were drawn anew.
 function foldsIn(box, view, drawn) {
   let folding = null, large = false, painted = null; // painted: the area that was drawn last
   const folds = {
@@ -334,7 +334,7 @@ function foldsIn(box, view, drawn) {
       large = folding.layOut();
       view.show(folding.svg, readable);
     },
-    // Draws what is in view and around it, if it was not drawn yet. The focus stays on its item.
+    // Draws the items in view and around it, if they were not drawn yet. The keyboard focus stays on the item that has it.
     paint() {
       const {zoom} = view, [w, h] = [box.clientWidth / zoom, box.clientHeight / zoom], [x, y] = [box.scrollLeft / zoom, box.scrollTop / zoom];
       const fine = zoom >= folding.FINE;

@@ -1,4 +1,4 @@
-// Arranges the members of one group in layers, from top to bottom, like picture/layers.c does for files. Uses nothing else.
+// Arranges the members of one group in layers, from top to bottom, like picture/layers.c does for files. Uses no other script.
 //
 // arrange(items, links, above, below) takes items {width, height, port} in topological order, where `port` is 'in' for the points at which wires
 // enter the group, 'out' for those at which they leave it. A link {from, to, fromOffset, toOffset} leads from one item to a later

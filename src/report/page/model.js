@@ -90,14 +90,14 @@
     step(graph.entry[w]);
     return d;
   }
-  // The same in straight lines, which are quick to draw.
+  // The path of a wire in straight lines, which are quicker to draw than curves.
   function roughPath(w) {
     const wire = graph.wires[w], from = graph.boxes[wire[0]];
     let rank = from[BOX.rank], d = `M${Math.round(portOf(graph, w)[0])},${graph.ranks[rank][1]}`;
     for (let i = 3; i < wire.length; ++i) if (i === 3 || i === wire.length - 1 || wire[i] !== wire[i - 1] || wire[i] !== wire[i + 1]) d += `L${wire[i]},${graph.ranks[rank + i - 2][0]}`;
     return d + `L${Math.round(graph.entry[w])},${graph.ranks[graph.boxes[wire[1]][BOX.rank]][0]}`;
   }
-  // [least x, largest x] of a wire.
+  // Returns [least x, largest x] of a wire.
   function reach(w) {
     const wire = graph.wires[w], xs = [portOf(graph, w)[0], graph.entry[w], ...wire.slice(3)];
     return [Math.min(...xs), Math.max(...xs)];

@@ -1,4 +1,4 @@
-// A picture in a box that scrolls: zoom with buttons, keys and Ctrl + wheel, and drag with the mouse. Uses nothing else.
+// A picture in a box that scrolls: zoom with buttons, keys and Ctrl + wheel, and drag with the mouse. Uses no other script.
 //
 // viewOf(box, drawn) calls drawn() after the part in view or the zoom changed.
 function viewOf(box, drawn = () => {}) {
@@ -12,7 +12,7 @@ function viewOf(box, drawn = () => {}) {
       view.setZoom(view.fitting());
       fitted = true;
     },
-    // Keeps the point (x, y) of the window where it is; without it, the middle of the box.
+    // Sets the zoom. The point (x, y) of the window stays where it is; without x and y, the middle of the box does.
     setZoom(next, x, y) {
       const before = zoom, rect = box.getBoundingClientRect();
       zoom = Math.min(4, Math.max(0.02, next));
@@ -22,7 +22,7 @@ function viewOf(box, drawn = () => {}) {
       box.scrollTop = (box.scrollTop + at[1]) * zoom / before - at[1];
       drawn();
     },
-    // Adapts the box to the size of the picture. The zoom stays, so a window of another width does not change it any more.
+    // Adapts the box to the size of the picture. The zoom stays, so changing the width of the window no longer changes the zoom.
     resize() {
       fitted = false;
       svg.setAttribute('width', size().width * zoom);
@@ -39,7 +39,7 @@ function viewOf(box, drawn = () => {}) {
       box.scrollTop = 0;
       drawn();
     },
-    // Scrolls a rectangle of the picture into view, if it is not, and to the middle if it is far away.
+    // Scrolls a rectangle of the picture into view, if it is not in view yet. A rectangle that is far away comes to the middle of the box.
     reveal({left, top, width, height}) {
       const near = (from, length, scroll, room) => {
         const begin = from * zoom, end = (from + length) * zoom;
