@@ -6,7 +6,7 @@
 
 enum { ROWS = 4, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS, VALUE_BYTES = ELEMENTS * 4 };
 
-/* If `is_open`, a third input gives the shape of the first, so that no size is known before a run. */
+/* If `is_open`, a third input contains the shape of the first, so that no size is known before a run. */
 static inline clv_graph *make_graph(uint32_t nodes, bool is_open) {
   static const char *const ops[] = {"Add", "Relu", "Sub", "Neg", "Max", "Abs"};
   const int64_t dims[2] = {ROWS, COLUMNS};

@@ -1,5 +1,6 @@
-/* Measures the overhead of Cleave per run if one partition is the whole model. A framework is used directly and through a session
- * on its device, alternately in one process, on the same inputs, with outputs in the caller's memory. The results are compared.
+/* Measures how much time Cleave adds to a run of ONNX Runtime or OpenVINO if one partition is the whole model. In one
+ * process, runs that use the framework directly alternate with runs of a Cleave session on the framework's device. Both
+ * read the same inputs and write their outputs to the caller's memory. The results are compared.
  *
  *   bench_frameworks [--device DEVICE] [--runs N] [--threads N] [--json] [--check] MODEL...
  *
@@ -244,7 +245,7 @@ static void subject_open(subject *s, clv_context *context, const char *path, uin
   for (uint32_t i = 0; i < s->graph->input_count; ++i) {
     const clv__value *value = &s->graph->values[s->graph->inputs[i]];
     size_t size_bytes;
-    if (value->type.data != NULL) continue; /* it has a default */
+    if (value->type.data != NULL) continue; /* an initializer is its default value */
     if (s->input_count == MOST_VALUES || value->type.dtype != CLV_F32 || !clv__tensor_size_bytes(&value->type, &size_bytes)) {
       no_model(path, "its inputs are not f32 of known shapes");
     }
@@ -289,7 +290,7 @@ static void compare_outputs(const subject *s) {
 }
 
 typedef struct result {
-  double direct_us, through_us, overhead_us; /* medians; overhead_us is the median difference of neighbouring bursts */
+  double direct_us, through_us, overhead_us; /* medians; overhead_us: of the differences of neighbouring bursts */
 } result;
 
 /* Measures bursts of direct runs and bursts of runs through Cleave, alternately. The first runs of a burst are not counted,

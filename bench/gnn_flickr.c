@@ -1,22 +1,28 @@
-/* Measures how well predicted times of GNN plans agree with measured ones, for a graph on three devices: Flickr, cut by METIS
- * into subgraphs, on virtual devices as fast as a Core Ultra 9 185H according to measured tables (../shared/data/gnx).
+/* Compares the predicted times of GNN plans with the measured times of their runs. The graphs are random, but their
+ * subgraphs have the sizes of the subgraphs into which METIS cuts the Flickr graph. The devices are a virtual CPU, GPU and
+ * NPU. They are as fast as those of a Core Ultra 9 185H, of which ../shared/data/gnx has measured times.
  *
  *   bench_gnn_flickr [--data DIR] [--kset FROM..TO] [--width F] [--time-scale S] [--runs N] [--json] [--check] [--planning]
  *                    [--profile FILE] [--prices FROM..TO]
  *
- * gnn_flickr.h explains the devices, prices and graphs, and which of them are synthetic. For each number k of subgraphs, the
- * bench predicts the chosen plan, the best plan that only distributes subgraphs over devices (DP), the best plan that only
- * distributes the blocks of layers (PP), and single devices. It runs each chosen plan N times (0: not at all) and takes the
- * median. The other kinds of plans run at their best k. Every result is compared with that of the whole graph. Printed times are
- * those of the modelled hardware: measured times are divided by the time scale.
+ * gnn_flickr.h explains the devices, prices and graphs, and which of them are synthetic. For each number k of subgraphs
+ * (--kset), the bench predicts the times of five kinds of plans: the plan that `plan` would choose; the best plan that only
+ * distributes subgraphs over devices (DP); the best plan that only distributes the blocks of layers (PP); and everything on
+ * the CPU, or on the GPU. The chosen plan of every k runs N times (--runs; 0: not at all), and the bench takes the median
+ * time. Each of the other four kinds runs N times too, but only with the k for which its predicted time is least. The
+ * results of every run are compared with those of one device that computes the whole graph at once.
  *
- * Wall times are measured. So the machine must be idle, or S so large that computing and waking threads take little of the
- * modelled time. --check: makes few runs, and does not compare their times with the predictions. --planning: makes no runs, but
+ * --time-scale: the virtual devices take S times as long as the modelled hardware, and the bench divides the times by S
+ * before it prints them. Runs are timed by the clock. On a machine that is not idle, choose a large S, so that the time for
+ * computing and for waking threads is small compared with the modelled time. --width: the columns of the features in the
+ * runs.
+ *
+ * --check: makes few runs, and does not fail if their times differ from the predictions. --planning: makes no runs, but
  * measures the CPU time of planning for ten values of k up to 64.
  *
- * --profile stores the prices in FILE, or reads them if FILE exists. --prices: only with --planning or --runs 0. Repeats the
- * bench for each seed of the range. A seed changes the prices at random (0: unchanged). The checks of the plans must pass for
- * every seed. */
+ * --profile: stores the prices in FILE, or reads them if FILE exists. --prices: only with --planning or --runs 0. Repeats
+ * the bench for each seed of the range. A seed changes the prices at random (0: unchanged). The checks of the plans must
+ * pass for every seed. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -33,7 +39,7 @@ enum { MOST_RUNS = 15 };
 typedef enum way { WAY_CPU, WAY_GPU, WAY_DP, WAY_PP, WAY_ANY, WAYS } way;
 static const char *const way_names[WAYS] = {"vcpu alone", "vgpu alone", "DP only", "PP only", "PP + DP"};
 
-/* A number k of subgraphs, with the graph that is cut into them, its plans, and their times. */
+/* One number k of subgraphs: the graph that is cut into k subgraphs, its plans, and the times of the plans. */
 typedef struct entry {
   uint32_t k, halo_missed;
   clv__gnn_graph *graph;
@@ -126,7 +132,7 @@ static void limit(way which, clv__pep_options *peps) {
   if (which != WAY_ANY && which != WAY_PP) peps->most_blocks = 1;
 }
 
-/* Plans this k. The result may also be a plan for the whole graph. */
+/* Makes the best plan of the kind `which` for the k of the entry. It may also compute the whole graph without cutting it. */
 static clv__gnn_plan *plan_entry(bench *b, entry *e, way which, clv__chosen_k *item) {
   clv_error error = {0};
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
@@ -286,7 +292,8 @@ static void print_json(const bench *b) {
   printf("]}\n");
 }
 
-/* Returns 1 if a result or a plan is wrong or, without --check, if a predicted time is more than 5 % off. */
+/* Returns 1 if a check of a result or of a plan fails. Without --check, also if a measured time differs from the prediction by
+ * more than 5 %. */
 static int judge(const bench *b) {
   int bad = 0;
   double single = INFINITY, chosen = INFINITY, worst = 0;

@@ -1,18 +1,19 @@
 /* The devices, prices and graphs of bench_gnn_flickr.
  *
- * Measured: ../shared/data/gnx/profile_185h_fused.csv has times of GraphSAGE's stages 1 to 4 (gather, message, both reductions)
- * on a CPU and a GPU, and of stages 5 to 7 (normalize, transform, activate) on an NPU, with 500 columns. The times are fitted
- * with a + b n + c m for n rows and m edges. The fits give the speeds of three virtual devices: a is the time of a launch, and b
- * and c are the times per row and per edge of SparseAggregate. On the NPU, b is divided among its operators.
+ * Measured: ../shared/data/gnx/profile_185h_fused.csv has times of GraphSAGE's stages 1 to 4 (gather, message, both
+ * reductions) on a CPU and a GPU, and of stages 5 to 7 (normalize, transform, activate) on an NPU, with 500 columns. The
+ * times are fitted with a + b n + c m for n rows and m edges. The fits give the speeds of three virtual devices: a is the
+ * time of a launch, and b and c are the times per row and per edge of SparseAggregate. On the NPU, b is divided among its
+ * operators.
  *
- * Synthetic, because the table does not have them: normalize, transform and activate on CPU and GPU, from assumed peaks
- * (operations and bytes per second, 500 columns); gathering alone; gathering on the NPU; copies. Each of these is varied by up to
- * 2 %, with a seed. Sizes below those of the table are extrapolated with the same fits. All prices of a plan that uses any of
- * these are marked synthetic.
+ * Synthetic prices, because the table does not have them: normalize, transform and activate on CPU and GPU, from assumed
+ * peaks (operations and bytes per second, 500 columns); gathering alone; gathering on the NPU; copies. Each of these is
+ * varied at random by up to 2 %, with a fixed seed. For sizes below those of the table, the prices are extrapolated with
+ * the same fits. The JSON output calls all prices synthetic, because every plan uses some of these.
  *
- * The runs use `width` columns, fewer than 500, so that computing takes less time than is modelled; copies are priced for 500
- * columns. Graphs are random, with a seed, and have exactly the owned, halo, internal and boundary counts of
- * metis_subgraphs.csv for each k. The vertices of a part are scattered over the numbering. */
+ * The runs use `width` columns, fewer than 500, so that computing the results takes less time than the virtual devices
+ * model. The prices are those of 500 columns. Graphs are random, with a seed, and have exactly the owned, halo, internal
+ * and boundary counts of metis_subgraphs.csv for each k. The vertices of a part are scattered over the numbering. */
 #ifndef CLEAVE_BENCH_GNN_FLICKR_H
 #define CLEAVE_BENCH_GNN_FLICKR_H
 

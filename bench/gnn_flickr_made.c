@@ -107,7 +107,7 @@ static void append_figures(clv__text *text, const char *op, double per_row, doub
 
 static void append_end(clv__text *text) {
   static const char *const free_of_cost[] = {"Max", "Reciprocal", "Slice", "Sub",
-                                             "Cast"}; /* they compute one number per row, or fewer */
+                                             "Cast"}; /* they compute at most one number per row */
   for (size_t i = 0; i < sizeof free_of_cost / sizeof *free_of_cost; ++i)
     clv__text_append(text, "%s\"%s\": {}", i > 0 ? ", " : "", free_of_cost[i]);
   clv__text_append(text, "}}}");

@@ -1,5 +1,5 @@
-/* See gnn_flickr.h: prices stored in a file, and prices that a seed changes. Prices measured on a machine vary from run to run,
- * and the time of planning depends on them. */
+/* Stores the prices of bench_gnn_flickr in a file, and changes them at random by a seed (gnn_flickr.h). Planning is tried
+ * with many changed prices, because its time depends on the prices, and prices measured on a machine vary from run to run. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* Measures only placement and splitting: from verdicts and costs in arrays (split/problem.h) to partitions and transfers. There
- * are three tables: ns and bytes per node of the fast strategies by number of splits; the growth of all strategies with the
- * graph; `optimal` for two devices.
+/* Measures only placement and splitting: from verdicts and costs in arrays (split/problem.h) to partitions and transfers.
+ * It prints three tables: ns and bytes per node of the fast strategies, by number of splits; how time and memory of all
+ * strategies grow with the size of the graph; `optimal` for two devices.
  *
  *   bench_placement [--json] [--check]
  *
@@ -118,9 +118,10 @@ static clv__problem *make_graph(clv__arena *arena, uint32_t nodes) {
   return problem;
 }
 
-/* Adds verdicts and prices. If `splits` is above 0, the list of nodes is cut into that many runs: only device 0 supports the
- * first run, only device 1 the second, and so on in turn. Each weight is on the device of its node. If `splits` is 0, device 1
- * supports all nodes, and device 0 nine of ten, which it runs three times as fast, so that the best placement is not obvious. */
+/* Adds verdicts and prices. If `splits` is above 0, the list of nodes is cut into that many runs: only device 0 supports
+ * the first run, only device 1 the second, and so on in turn. Each weight is on the device of its node. If `splits` is 0,
+ * device 1 supports all nodes, and device 0 nine of ten, which it runs three times as fast, so that the best placement is
+ * not obvious. */
 static clv__problem *make_problem(clv__arena *arena, uint32_t nodes, uint32_t splits) {
   random_state = nodes + splits;
   clv__problem *problem = make_graph(arena, nodes);
@@ -160,14 +161,14 @@ typedef struct result {
   double bytes_a_node;          /* the peak of memory in use, per node */
 } result;
 
-/* CPU time, so that other programs do not count; nothing here waits. */
+/* Returns the CPU time of the process, so that other programs do not count. Nothing that is measured waits. */
 static uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The part that is measured: from arrays to partitions and transfers. */
+/* Places and splits once: from arrays to partitions and transfers. Only this is measured. */
 static clv_status place_once(const clv__problem *problem, const clv__strategy *strategy, clv__arena *arena, clv__cut *cut,
                              clv__copies *copies, clv_error *error) {
   clv__placing placing;

@@ -1,8 +1,10 @@
-/* Measures the host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a capture.
+/* Measures the host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a
+ * capture.
  *
  *   bench_replay [--device NAME] [--samples N] [--nodes N] [--json] [--check]
  *
  * The kinds of runs:
+ *
  *   - clv_session_run() with capture off and on, as one partition and as one partition per node
  *   - without a session: the backend calls of a run with one partition: copies in, execute() or capture->launch(), copy out, wait
  *   - of these calls, execute() or capture->launch() alone
@@ -11,13 +13,13 @@
  *   - a session whose sizes depend on data, which is run node by node
  *   - the lookup: the time of a miss in the cache of captures, and of entering a capture after a hit
  *
- * Three times are measured, as medians of runs that take turns. `cpu`, the host's time, is the CPU time of the calling thread,
- * which also drives the run, until the run is over. `issued` is the part of `cpu` until the device has all of its work; it
- * includes waking the device's thread, but not sleeping until the work is done. `wall` is the wall time until the run is over.
- * The device's own threads count only in `wall`. On a device that works in its caller's thread, the kernels count in all three.
- * The time of waking and sleeping depends on whether the kernel puts both threads on one core, and may change from run to run;
- * hence the lines "only waiting" and "beyond waiting". On the CPU, an eager run already uses a resolved list of calls, and replay
- * walks the same list.
+ * Three times are measured, as medians of runs that take turns. `cpu`, the host's time, is the CPU time of the calling
+ * thread, which also drives the run, until the run is over. `issued` is the part of `cpu` until the device has all of its
+ * work; it includes waking the device's thread, but not sleeping until the work is done. `wall` is the wall time until the
+ * run is over. The device's own threads count only in `wall`. On a device that works in its caller's thread, the kernels
+ * count in all three. The time of waking and sleeping depends on whether the kernel puts both threads on one core, and may
+ * change from run to run; hence the lines "only waiting" and "beyond waiting". On the CPU, an eager run already uses a
+ * resolved list of calls, and replay walks the same list.
  *
  * --check: few samples, up to 1,000 nodes. Results are always compared; times are not judged (tests/python/test_overhead.py
  * counts the instructions of a replay instead). */
@@ -42,8 +44,8 @@ typedef struct row {
   double asked, entered;
 } row;
 
-/* Measures the time that the device takes for a replay: the wall time of replaying and waiting, without that of a chain of calls
- * that does nothing. */
+/* Measures the time that the device takes for a replay: the wall time of all calls of a replayed run, minus the wall
+ * time of the same calls with nothing to compute. */
 static double device_ns(calls *c, int samples) {
   cost costs[2];
   c->idle.ns = 0;
@@ -84,7 +86,8 @@ static void measure_one(row *r, const clv_graph *graph, const subject *subjects,
   measure_lookups(eager->plan, samples, &r->asked, &r->entered);
 }
 
-/* Measures the runs of a session that executes eagerly and of one that replays. Stores the result of the eager runs in `out`. */
+/* Measures the runs of a session that executes eagerly and of one that replays. Stores the result of the eager runs in
+ * `out`. */
 static void measure_kind(row *r, int kind, const clv_graph *graph, const char *device, int samples, float *out) {
   static sessions eager, replayed;
   uint32_t part_nodes = kind == EACH ? 1 : 0;

@@ -27,7 +27,7 @@ typedef struct sessions {
 void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_capture_policy mode);
 void session_close(sessions *s);
 cost session_run(void *sessions);
-/* The backend whose device is wrapped. */
+/* Returns the backend whose device the sessions use, with a changed table of functions. */
 const clv_backend *session_backend(void);
 
 /* ---- The backend calls of a session's run (replay_calls.c) ---- */

@@ -1,4 +1,4 @@
-/* The cost of finding out whether there is a capture: of a miss in the cache, and of entering the capture after a hit. */
+/* Measures the time of looking for a capture in the cache of captures: of a miss, and of entering the capture after a hit. */
 #include "replay.h"
 
 #include <string.h>

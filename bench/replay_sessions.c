@@ -1,5 +1,5 @@
-/* Sessions on a device that accepts a given number of nodes per partition. The device is another backend's, with a changed table.
- */
+/* Sessions on a device that accepts a given number of nodes per partition. The device belongs to another backend, of whose
+ * table of functions this file registers a changed copy. */
 #include "replay.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ typedef struct pieces {
   uint32_t nodes;
 } pieces;
 
-static pieces cut; /* static, because info() does not receive its table */
+static pieces cut; /* static, because info() has no parameter through which it could find the changed table */
 
 static void cut_info(clv_device *device, clv_device_info *info) {
   cut.inner->info(device, info);

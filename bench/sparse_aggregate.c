@@ -1,8 +1,8 @@
 /* Compares the kernels that gather rows along the edges of a graph with the speed of memory. SparseAggregate (mean) and
- * SparseAttention run on an R-MAT graph, alternately with a copy of the features on as many threads. Bandwidths count the bytes
- * that must move if every message is read from memory: 4mF + 4nF + 4m + 8n bytes for a sum over m edges, with n result rows of F
- * columns. A copy counts what it reads and writes. Rows that are read often stay in caches, so a kernel may be faster than a
- * copy.
+ * SparseAttention run on an R-MAT graph, alternately with a copy of the features on as many threads. Bandwidths count the
+ * bytes that must move if every message is read from memory: 4mF + 4nF + 4m + 8n bytes for a sum over m edges, with n
+ * result rows of F columns. A copy counts what it reads and writes. Rows that are read often stay in caches, so a kernel
+ * may be faster than a copy.
  *
  *   bench_sparse_aggregate [--scale N] [--edges-per-vertex N] [--columns N] [--heads N] [--rounds N] [--threads N] [--json]
  *                          [--check]
@@ -148,7 +148,7 @@ static void open(bench *b, const setting *s) {
   }
 }
 
-/* The median over rounds of a kernel's bandwidth as a share of the copy's in the same round. */
+/* Returns a kernel's bandwidth divided by the copy's in the same round: the median over all rounds. */
 static double of_copy(const bench *b, const setting *s, double times[SUBJECTS][MOST_ROUNDS], int subject) {
   double ratios[MOST_ROUNDS];
   for (int i = 0; i < s->rounds; ++i) ratios[i] = bytes_of(b, subject) / times[subject][i] / (bytes_of(b, COPY) / times[COPY][i]);

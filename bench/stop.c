@@ -1,11 +1,12 @@
-/* Measures how soon runs end that are stopped at a random moment: by clv_run_cancel(), by a time limit, and, for the command, by
- * Ctrl-C. After each, the session runs again, and its outputs must be those of before.
+/* Measures how soon runs end that are stopped at a random moment: by clv_run_cancel(), by a time limit, and, for the
+ * command, by Ctrl-C. After each, the session runs again, and its outputs must be those of before.
  *
  *   bench_stop [--count N] [--seed N] [--devices LIST]... [--command CLEAVE] [--check] [MODEL]...
  *
- * MODEL: with f32 inputs of known sizes; default: a chain of tiny nodes. --devices: lists, one of which is drawn each time;
- * default: cpu, and npu,cpu. --command: the built `cleave`; without it, or without a model, Ctrl-C is left out. --check: few
- * runs. Prints the time from the request to the end; runs that ended by themselves are counted apart. */
+ * MODEL: with f32 inputs of known sizes; default: a chain of tiny nodes. --devices: may be given several times; each run
+ * draws one of the lists; default: cpu, and npu,cpu. --command: the built `cleave`; without it, or without a model, Ctrl-C
+ * is left out. --check: few runs. Prints the time from the request to the end; runs that ended by themselves are counted
+ * apart. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ typedef struct wanted {
 
 static uint64_t random_state = 1;
 
-static double draw(void) { /* from 0 to 1 */
+static double draw(void) { /* a random number from 0 to 1 */
   random_state = random_state * 6364136223846793005u + 1442695040888963407u;
   return (double)(random_state >> 40) / (double)(1 << 24);
 }
@@ -185,13 +186,14 @@ static double interrupt(subject *s, const char *command) {
     execl(command, command, "run", s->model, "--devices", s->list, "--runs", "1000000", "--cache-dir", "", (char *)NULL);
     _exit(127);
   }
-  sleep_ms(50 + draw() * (50 + 10 * s->run_ms)); /* starting, loading, compiling, running */
+  sleep_ms(50 + draw() * (50 + 10 * s->run_ms)); /* while it starts, loads, compiles or runs */
   const double asked = now_ms();
   if (child < 0 || kill(child, SIGINT) != 0 || waitpid(child, &how, 0) != child) {
     fprintf(stderr, BENCH ": cannot run %s\n", command);
     exit(1);
   }
-  const bool is_early = WIFSIGNALED(how) && WTERMSIG(how) == SIGINT; /* on a busy machine, before main() */
+  const bool is_early =
+      WIFSIGNALED(how) && WTERMSIG(how) == SIGINT; /* the signal came before main() had begun, as it may on a busy machine */
   if (!is_early && (!WIFEXITED(how) || WEXITSTATUS(how) != 130)) {
     fprintf(stderr, BENCH ": %s ended with status %d after SIGINT\n", command, how);
     exit(1);
@@ -204,7 +206,7 @@ static double interrupt(subject *s, const char *command) {
 typedef struct tally {
   uint32_t stopped, by_itself;
   double samples_ms[MOST_TRIES], worst_ms;
-  const char *worst; /* the model */
+  const char *worst; /* the model of the run that took worst_ms */
 } tally;
 
 static void try_once(subject *s, way how, const char *command, tally *t) {

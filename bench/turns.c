@@ -1,4 +1,4 @@
-/* See turns.h. */
+/* Measures runs that take turns (turns.h). */
 #define BENCH "turns"
 #include "turns.h"
 
@@ -41,7 +41,7 @@ static double middle(double *taken, int samples) {
   return taken[samples / 2];
 }
 
-/* The time that reading the thread's clock takes. */
+/* Returns how many ns it takes to read the thread's clock. */
 static double clock_ns(void) {
   static double taken[MAX_SAMPLES];
   for (int i = 0; i < 101; ++i) {

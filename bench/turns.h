@@ -27,6 +27,6 @@ typedef struct subject {
 
 /* Runs the subjects in turns. `costs` are the medians of each. */
 void measure(const subject *subjects, int count, int samples, cost *costs);
-double without(double taken, double clock); /* the difference, at least 0 */
+double without(double taken, double clock); /* returns taken - clock, or 0 if that is negative */
 
 #endif
