@@ -38,7 +38,7 @@ STORED = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torc
           torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.uint16: "U16", torch.uint32: "U32", torch.uint64: "U64",
           torch.bool: "BOOL"}
 GETITEM = "<built-in function getitem>"
-# Products whose operands have one dtype. PyTorch rejects others when it computes, but not when it traces.
+# Products whose operands must all have the same dtype. PyTorch reports other dtypes when it computes, but not when it traces.
 PRODUCTS = {"linear", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
             "conv_transpose3d", "convolution"}
 
@@ -370,8 +370,8 @@ def check_outputs(path, params):
 
 
 def register_caches():
-    """Lets torch.export return the keys and values in a DynamicCache, which decoders of transformers return. Other caches it
-    rejects."""
+    """Makes torch.export return the keys and values of a DynamicCache, the cache that decoders of the package transformers return.
+    torch.export rejects other caches."""
     if "transformers" in sys.modules:
         with contextlib.suppress(ImportError):
             from transformers.integrations.executorch import register_dynamic_cache_export_support
