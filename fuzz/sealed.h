@@ -1,6 +1,6 @@
-/* Inputs for readers of compiled programs (base/files/sealed.h): one byte with the mode, then a payload that begins with types
- * and a graph; its fingerprint is left out. Header, checksum and fingerprint are added here, because a reader would reject every
- * mutated file with the wrong checksum. */
+/* Makes files for the fuzz targets that read compiled programs (base/files/sealed.h). A target's input is one byte with the
+ * mode, then the payload of a file, which begins with types and a graph, without the fingerprint. Header, checksum and
+ * fingerprint are added here, because a reader would reject every mutated file for its wrong checksum. */
 #ifndef CLEAVE_FUZZ_SEALED_H
 #define CLEAVE_FUZZ_SEALED_H
 
@@ -47,10 +47,10 @@ static inline void fuzz_sealed_wrap(const clv__sealed_kind *kind, const char *fi
   clv__text_finish(&payload);
 }
 
-typedef size_t (*fuzz_sealed_change)(uint8_t *data, size_t size_bytes, size_t max_bytes); /* libFuzzer's */
+typedef size_t (*fuzz_sealed_change)(uint8_t *data, size_t size_bytes, size_t max_bytes); /* libFuzzer's LLVMFuzzerMutate() */
 
-/* Mutates an input but keeps its parts in place. Most mutations change only the graph and correct its size; some change the bytes
- * after it, or set the mode in the first byte to one of `modes`; some change any bytes. */
+/* Mutates an input but keeps its parts in place. Most mutations change only the graph and correct its size; some change the
+ * bytes after it, or set the mode in the first byte to one of `modes`; some change any bytes. */
 static inline size_t fuzz_sealed_mutate(uint8_t *data, size_t size_bytes, size_t max_bytes, unsigned seed, unsigned modes,
                                         fuzz_sealed_change change) {
   size_t at = size_bytes > 0 ? fuzz_sealed_graph(data + 1, size_bytes - 1) + 1 : 1;

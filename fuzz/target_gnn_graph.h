@@ -76,7 +76,7 @@ static inline void fuzz_gnn_parts(const char *name, const uint8_t *data, size_t 
 static inline void fuzz_gnn_graph(const uint8_t *data, size_t size_bytes) {
   static const uint8_t none;
   clv_error error = {0};
-  if (data == NULL) data = &none; /* an empty file is also an input */
+  if (data == NULL) data = &none; /* `data` is NULL if the input is empty: tests an empty file */
   (void)fuzz_gnn_graph_status("fuzz.graph", data, size_bytes, &error);
   error = (clv_error){0};
   (void)fuzz_gnn_graph_status("fuzz.txt", data, size_bytes, &error);

@@ -1,9 +1,9 @@
 /* Reads programs of the virtual NPU, and runs those that load. It needs the whole library.
  *
- * The first byte of an input is its mode. FUZZ_NPUBIN_RAW: a complete file follows. Otherwise the payload of a file (npubin.h)
- * follows, without the fingerprint. Header, checksum and fingerprint are added here, because a reader would reject every mutated
- * file with the wrong checksum. FUZZ_NPUBIN_COMPILE: only the types and the graph of the payload are used. The graph is compiled
- * and saved, and the result must load; so mutated graphs run too. */
+ * The first byte of an input is its mode. FUZZ_NPUBIN_RAW: a complete file follows. Otherwise the payload of a file
+ * (npubin.h) follows, without the fingerprint. Header, checksum and fingerprint are added here, because a reader would
+ * reject every mutated file with the wrong checksum. FUZZ_NPUBIN_COMPILE: only the types and the graph of the payload are
+ * used. The graph is compiled and saved, and the result must load; so mutated graphs run too. */
 #ifndef CLEAVE_FUZZ_TARGET_NPUBIN_H
 #define CLEAVE_FUZZ_TARGET_NPUBIN_H
 
@@ -56,7 +56,7 @@ static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
 
 /* ---- Run a loaded program ---- */
 
-/* Whether the program is small enough to run quickly and has no bodies, because a loop might never end. */
+/* Returns whether the program is small enough to run quickly, and has no bodies: a loop might never end. */
 static inline bool fuzz_npubin_is_small(const clv_executable *p) {
   static const clv__vnpu_speed speed = {
       .given = true, .flops_per_second = 1e9, .bytes_per_second = 1e9, .time_scale = 1, .frequency = 1};
@@ -209,7 +209,7 @@ static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *
                             .rank = (int32_t)fuzz_sealed_number(data + from + 4, 4)};
     from += 8;
     if (clv_dtype_size_bytes(types[i].dtype) == 0 || types[i].dtype == CLV_STRING)
-      return; /* the host never compiles for such inputs */
+      return; /* Cleave never compiles a graph whose inputs have such dtypes */
     for (int32_t d = 0; d < types[i].rank; ++d, from += 8) {
       types[i].dims[d] = (int64_t)fuzz_sealed_number(data + from, 8);
       if (types[i].dims[d] < CLV_DIM_UNKNOWN) return;
@@ -229,7 +229,7 @@ static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *
   clv__vnpu_program_destroy(p);
 }
 
-/* Returns the status of loading. */
+/* Loads the input and, if that succeeds, runs it. Returns the status of loading. */
 static inline clv_status fuzz_npubin_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   const fuzz_npubin_setting *setting = fuzz_npubin_open();
   if (size_bytes == 0) return CLV_INVALID_MODEL;

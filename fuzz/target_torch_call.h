@@ -1,5 +1,5 @@
-/* Reads the call of an ATen operator as it is stored in a model. The lines of an input are the operator's name, its arguments up
- * to an empty line, and its results. PyTorch is not needed. */
+/* Reads the call of an ATen operator as it is stored in a model. The lines of an input are the operator's name, its
+ * arguments up to an empty line, and its results. PyTorch is not needed. */
 #ifndef CLEAVE_FUZZ_TARGET_TORCH_CALL_H
 #define CLEAVE_FUZZ_TARGET_TORCH_CALL_H
 
@@ -14,7 +14,8 @@ static inline int32_t fuzz_torch_number(void) {
   return 1;
 }
 
-/* Turns the lines up to an empty line into zero-terminated strings of `attribute`. Sets `at` to the line after it. */
+/* Turns the lines up to an empty line into zero-terminated strings of `attribute`. Sets `at` to the
+ * line after the empty one. */
 static inline void fuzz_torch_lines(char **at, clv_string *strings, clv_attribute *attribute) {
   while (*at != NULL && **at != '\0' && attribute->count < FUZZ_TORCH_LINES) {
     char *end = strchr(*at, '\n');
