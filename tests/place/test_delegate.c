@@ -1,5 +1,6 @@
-/* The strategy `delegate`: runs of consecutive nodes, groups that delegates claim, and the remaining nodes. Worked examples, and
- * random problems with random claims. */
+/* Tests the strategy `delegate`. Every device but the last is a delegate: it gets runs of consecutive nodes, or the groups
+ * of nodes that it claims. The last device gets the remaining nodes. Worked examples, and random problems with random
+ * claims. */
 #include "place/groups.h"
 #include "place/node.h"
 #include "problem_checks.h"

@@ -1,5 +1,5 @@
-/* Tests of `optimal` in addition to those of test_properties.c for every strategy: how often it is exact, its components, memory
- * and streaming, larger problems, and boundaries that do not pay. */
+/* Tests of `optimal` in addition to those of test_properties.c for every strategy: how often it is exact, its components,
+ * memory and streaming, larger problems, and partition boundaries that cost more than they save. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,8 @@ static void test_nearly_always_exact(void **state) {
   assert_true(g.exact * 100 >= g.count * 98 && g.worst <= 1.10);
 }
 
-/* Launches cost as much as nodes. The minimum cut of node, transfer and fusion cost alone is then often not optimal. */
+/* A launch costs as much as a node. So the placement with the least node, transfer and fusion cost, which a minimum cut finds
+ * without counting launches, is often not optimal. */
 static void test_launches_are_counted(void **state) {
   (void)state;
   const test_problem_options options = {9, 9, 2, 2, TEST_PARTIAL | TEST_VIEWS | TEST_SAVINGS, TEST_SHAPE_COUNT};
@@ -223,7 +224,8 @@ static void test_state_prices_moves(void **state) {
   }
 }
 
-/* If boundaries get a price, the cost of a placement increases by that price per boundary, and not at all on a single device. */
+/* If boundaries get a price, the cost of a placement increases by that price per boundary, and not at all on a single
+ * device. */
 static void test_repricing_keeps_single_devices(void **state) {
   (void)state;
   static const uint32_t one_memory[2] = {0, 0};
@@ -289,8 +291,8 @@ static void test_memory_is_kept(void **state) {
   assert_true(refused < count / 2);
 }
 
-/* Makes a chain of 30 nodes of 100 ns on device 0 and `slow_ns` on the host. Every node has a weight of 1,000 bytes, and device 0
- * has room for a third of them. Streaming a weight costs 100 ns. */
+/* Makes a chain of 30 nodes of 100 ns on device 0 and `slow_ns` on the host. Every node has a weight of 1,000 bytes, and
+ * device 0 has room for a third of them. Streaming a weight costs 100 ns. */
 static clv__problem *make_weights(uint64_t slow_ns, uint64_t **weight_bytes, clv__arena *arena) {
   clv__problem *problem = make_chain(30, 100, 50, slow_ns, arena);
   uint32_t *offsets = clv__arena_allocate_zero(arena, 31, sizeof *offsets);
@@ -353,7 +355,7 @@ static void test_weights_are_streamed(void **state) {
   }
 }
 
-/* ---- Boundaries that do not pay ---- */
+/* ---- Boundaries of partitions that cost more than they save ---- */
 
 /* Twenty blocks of five nodes. The fast device does not support the middle node of each, and saves 4 x 2,000 ns for the
  * others. */
@@ -376,8 +378,8 @@ static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__are
   return c;
 }
 
-/* Three nodes have weights that alone are larger than the memory, although these nodes gain most from the device for their bytes.
- * Only they run on the host. */
+/* Three nodes have weights that are each larger than the device's memory. They run on the host, although they gain more
+ * time per byte of weights on the device than the other nodes, all of which run there. */
 static void test_large_nodes_are_shed(void **state) {
   (void)state;
   clv__arena arena;

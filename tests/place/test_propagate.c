@@ -289,7 +289,8 @@ static void prefers_asks_only_devices_before_the_host(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* A light weight that the user did not place goes to its reader. Other weights are in host memory, or where the user put them. */
+/* A light weight that the user did not place goes to its reader. Other weights are in host memory, or where the user put
+ * them. */
 static void weights_after_each_pass(void **state) {
   (void)state;
   small s;
@@ -313,8 +314,8 @@ static void weights_after_each_pass(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* Pass 3: a node goes to the device that can read most of its inputs (a view counts where its source is). Among ties, or if none
- * can read any, it goes to the first. */
+/* Pass 3: a node goes to the device that can read most of its inputs (a view counts where its source is). Among ties, or if
+ * none can read any, it goes to the first. */
 static void best_supported_inputs(void **state) {
   (void)state;
   small s;
@@ -332,7 +333,7 @@ static void best_supported_inputs(void **state) {
   propagate_ok(&o, problem, false);
   expect_pass(&o, "2d", "01-1"); /* device 1 spread from a neighbour in the list */
   clv__arena_finish(&o.arena);
-  for (int i = 0; i < 4; ++i) { /* runs only pass 3, without the sweeps of pass 2 */
+  for (int i = 0; i < 4; ++i) { /* pass 3 alone, without the sweeps of pass 2 */
     static const uint16_t supports[] = {7, 5, 4 | 8, 8 | 4};
     static const uint32_t expected[] = {1, 0, 2, 2};
     uint32_t devices[] = {0, 1, CLV__NONE, CLV__NONE};
@@ -403,7 +404,8 @@ static void views_make_no_boundary(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* Inputs start in host memory. Their views stay there if a host node reads them, and join a device only if no host node does. */
+/* Inputs start in host memory. Their views stay there if a host node reads them, and join a device only if no host node
+ * does. */
 static void views_of_inputs_follow_their_readers(void **state) {
   (void)state;
   small s;
@@ -449,8 +451,8 @@ static void views_of_inputs_follow_their_readers(void **state) {
 
 /* ---- Pass 5: limits and streaming ---- */
 
-/* A graph input starts in host memory even if the user placed it on a device: each counts as a copy there, and as none on the
- * host. */
+/* A graph input starts in host memory even if the user placed it on a device. So it counts as a copied value of a partition
+ * on that device, but not of a partition on the host. */
 static void placed_inputs_are_copied(void **state) {
   (void)state;
   for (uint32_t device = GPU; device <= CPU; ++device) {
@@ -691,8 +693,8 @@ static void check_passes(const clv__problem *problem, const clv__placing *placin
   }
 }
 
-/* Checks that no partition has only views that could have been elsewhere, and that it has at most 30 inputs if the device states
- * no limit. */
+/* Checks that no partition has only views that could have been elsewhere, and that it has at most 30 inputs if the device
+ * states no limit. */
 static void check_own_cut(const clv__problem *problem, const clv__placing *placing) {
   const clv__pass *last = &placing->passes[placing->pass_count - 1];
   for (uint32_t p = 0; p < placing->cut.count; ++p) {
@@ -708,7 +710,8 @@ static void check_own_cut(const clv__problem *problem, const clv__placing *placi
     bool is_limited = false;
     for (uint32_t d = 0; d < problem->device_count; ++d)
       is_limited = is_limited || problem->limits[d].max_inputs > 0 || problem->limits[d].max_nodes > 0;
-    /* Views of inputs that host memory and another device need: before the device's readers, or outputs at the end. */
+    /* A first or last partition on the host may have only views of graph inputs: those that a device reads later, or
+     * outputs. */
     bool is_end = (p == 0 || p + 1 == placing->cut.count) && space == 0;
     if (!may_be_apart && !is_limited && placing->cut.count > 1 && !is_end)
       test_problem_fail(placing->devices, "partition %u has only views", p);
@@ -717,15 +720,16 @@ static void check_own_cut(const clv__problem *problem, const clv__placing *placi
   }
 }
 
-/* Checks that no view of a graph input is computed on a device and then copied back to host memory, where its bytes already are.
- */
+/* Checks that no view of a graph input is computed on a device and then copied back to host memory, where its bytes already
+ * are. */
 static void check_input_views(const clv__problem *problem, const clv__placing *placing, const clv__copies *copies) {
   uint32_t host = 0;
   for (uint32_t d = 0; d < problem->device_count; ++d) host |= problem->spaces[d] == 0 ? 1u << d : 0;
   for (uint32_t i = 0; i < copies->count; ++i) {
     uint32_t view = copies->items[i].is_weight ? CLV__NONE : problem->producers[copies->items[i].value];
     if (copies->items[i].to != 0 || view == CLV__NONE || !clv__node_is_view(problem, view)) continue;
-    bool is_plain = problem->read_offsets[view + 1] - problem->read_offsets[view] == 1; /* others may have to wait for a shape */
+    bool is_plain =
+        problem->read_offsets[view + 1] - problem->read_offsets[view] == 1; /* a view with more operands may wait for its shape */
     if (!is_plain || problem->pins[view] != CLV__NONE || (problem->supports[view] & host) == 0) continue;
     if (clv__node_source(problem, view) == CLV__NONE)
       test_problem_fail(placing->devices, "node %u, a view of a graph input, is copied back to host memory", view);

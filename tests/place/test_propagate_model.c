@@ -1,7 +1,8 @@
-/* `propagate` against a plain model of the scheduler that it follows: the passes of ggml_backend_sched_split_graph() in ggml's
- * ggml-backend.cpp, on random problems. The model has a switch for each rule in which docs/placement.md, section "Where propagate
- * differs from ggml", says that they differ. With all rules, every pass gives the same; without one of them, some problem
- * differs; and on problems as ggml knows them, the model without any rule gives the same as well. */
+/* Tests the strategy `propagate` on random problems, against a simple model of the scheduler of ggml, which it follows:
+ * ggml_backend_sched_split_graph() in ggml-backend.cpp. docs/placement.md, section "Where propagate differs from ggml",
+ * lists the rules by which `propagate` differs. The model has a switch for each rule. With all rules on, the model and
+ * `propagate` agree after every pass on all problems. With any one rule off, they disagree on at least one problem. With
+ * all rules off, the model is ggml's scheduler, and agrees with `propagate` on problems to which no rule applies. */
 #include <string.h>
 
 #include "place/node.h"
@@ -12,18 +13,18 @@
 
 enum { MAX_NODES = 60, MAX_VALUES = 200, MAX_WEIGHTS = 120, SPLIT_INPUTS = 30 };
 
-/* The rules of the documentation, by their names there. */
+/* The rules of docs/placement.md. Each comment says what `propagate` does; ggml does not. */
 typedef enum rule {
-  NAMED_HOME,  /* of the devices that share a memory, the named one comes first */
-  NEXT_WEIGHT, /* a weight in whose memory no device can run the node leaves the choice to the next */
-  UNPLACED,    /* unplaced weights are in host memory, and also with the last device */
-  LIGHT,       /* an unplaced light weight is with its reader */
+  NAMED_HOME,  /* of the devices that share a memory, the one that the user named takes the node, if it can run it */
+  NEXT_WEIGHT, /* if no device in the memory of a weight can run the node, the node's next weight decides */
+  UNPLACED,    /* a node that reads an unplaced weight can go to any device in host memory, or to the last device */
+  LIGHT,       /* an unplaced weight of a CLV__NODE_LIGHT_WEIGHT node does not count: it is where its reader is */
   OFFLOAD,     /* if any weight of a node is in host memory, devices in other memories are asked whether they prefer the node */
   PINS,        /* a pinned node is not upgraded */
   INPUTS,      /* a graph input starts in host memory, wherever the user placed it */
-  STREAMED,    /* only a placed weight is copied, and not to host memory */
-  STREAM_CUT,  /* a streamed weight cuts only after another one, and is copied again for each partition */
-  COPIES,      /* a copy serves all devices of a memory, and leaves one in host memory */
+  STREAMED,    /* only a placed weight is copied during a run, and never to host memory */
+  STREAM_CUT,  /* a streamed weight ends a partition only if that has one already, and is copied for each partition */
+  COPIES,      /* a copy serves all devices of its memory, and also leaves a copy in host memory */
   EXACT_LIMIT, /* a node that would exceed the limit of copies starts a partition */
   RULE_COUNT
 } rule;
@@ -34,11 +35,11 @@ static const char *const rule_names[] = {
 
 typedef struct model {
   const clv__problem *problem;
-  uint32_t rules; /* bit r: rule r holds */
-  uint32_t last;
+  uint32_t rules;                                    /* bit r: rule r holds */
+  uint32_t last;                                     /* the last device; in ggml, the one in host memory */
   uint32_t devices[MAX_NODES], passes[6][MAX_NODES]; /* after the passes 1, 2a to 2d, and 3 */
   uint32_t homes[MAX_VALUES];
-  uint32_t splits[MAX_NODES]; /* by node, not for views */
+  uint32_t splits[MAX_NODES]; /* the number of each node's partition; unused for views */
   bool aborts;                /* ggml would abort here */
 } model;
 
@@ -50,7 +51,8 @@ static bool is_view(const model *m, uint32_t node) {
   return clv__node_is_view(m->problem, node);
 }
 
-/* ggml_backend_sched_backend_from_buffer(): the first device that can use the buffer and run the node. */
+/* As ggml_backend_sched_backend_from_buffer(): returns the first device that uses the memory of device `home` and can run the
+ * node; CLV__NONE if there is none. */
 static uint32_t from_buffer(const model *m, uint32_t home, uint32_t node) {
   const clv__problem *problem = m->problem;
   if (has(m, NAMED_HOME) && clv__can_run(problem, node, home)) return home;
@@ -83,7 +85,7 @@ static uint32_t offload(const model *m, uint32_t node, uint32_t home, uint32_t d
   return CLV__NONE;
 }
 
-/* ggml_backend_sched_backend_id_from_cur() */
+/* As ggml_backend_sched_backend_id_from_cur(): returns the device that pass 1 gives to the node; CLV__NONE if it gives none. */
 static uint32_t from_current(model *m, uint32_t node) {
   const clv__problem *problem = m->problem;
   for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
@@ -181,8 +183,8 @@ static void third_pass(model *m) {
 /* ---- Pass 5 ---- */
 
 typedef struct cutting {
-  uint32_t copied[MAX_VALUES], weight_copied[MAX_WEIGHTS]; /* by value and weight: to which devices, or memories */
-  uint32_t count, inputs;                                  /* splits; copies into the last one */
+  uint32_t copied[MAX_VALUES], weight_copied[MAX_WEIGHTS]; /* bits of the devices or memories that have a copy */
+  uint32_t count, inputs;                                  /* the number of splits, and of copies into the last split */
   bool streams;
 } cutting;
 
@@ -209,7 +211,7 @@ static uint32_t fresh_values(const model *m, const cutting *c, uint32_t node) {
   return fresh;
 }
 
-/* Returns whether the weight is in a memory that the device of its reader cannot use. */
+/* Returns whether the weight must be copied to the memory of `device` during a run. */
 static bool is_elsewhere(const model *m, uint32_t weight, uint32_t device) {
   const clv__problem *problem = m->problem;
   uint32_t home = problem->weight_homes[weight];
@@ -287,7 +289,8 @@ static void run_model(model *m, const clv__problem *problem, uint32_t rules) {
 
 /* ---- The comparison ---- */
 
-/* Returns the first pass in which the placing differs from the model; NULL if there is none. `cut`: compare the cut too. */
+/* Returns the name of the first pass after which the placing differs from the model; NULL if none. `cut`: compare pass 5
+ * too. */
 static const char *first_difference(const model *m, const clv__placing *placing, bool cut) {
   uint32_t before = CLV__NONE;
   for (uint32_t i = 0; i < 6; ++i) {
@@ -308,7 +311,8 @@ static const char *first_difference(const model *m, const clv__placing *placing,
   return NULL;
 }
 
-/* Makes views as ggml knows them: of one operand, supported wherever their source is, and not pinned. */
+/* Changes the views to what ggml calls views: every device supports them and none is pinned. A view with several operands
+ * becomes an ordinary node. */
 static void make_plain_views(clv__problem *problem) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     if ((problem->flags[n] & CLV__NODE_VIEW) == 0) continue;
@@ -321,9 +325,8 @@ static void make_plain_views(clv__problem *problem) {
   }
 }
 
-/* Changes the problem so that it is one that ggml knows. The last device is the host and runs everything, each device has a
- * memory of its own, all weights are placed, and their readers can run there. Returns false if the last device is not in host
- * memory. */
+/* Changes the problem so that ggml could have it too: the last device runs every node, every weight is placed on a device that
+ * can run its readers, and no value is placed. Returns false, and changes nothing, if the last device is not in host memory. */
 static bool make_plain_world(clv__problem *problem) {
   uint32_t last = problem->device_count - 1;
   if (problem->spaces[last] != 0) return false;
@@ -338,7 +341,7 @@ static bool make_plain_world(clv__problem *problem) {
   return true;
 }
 
-/* Returns whether a weight is read in another memory than its own. */
+/* Returns whether any node runs in a memory other than that of one of its weights. */
 static bool moves_weights(const model *m) {
   uint32_t elsewhere = 0;
   cutting c = {0};

@@ -1,5 +1,5 @@
-/* Properties of every placement and split, on random problems. Each test prints the number of its problems; CLEAVE_TEST_PERCENT=N
- * runs N percent of them. A failure prints the problem and its seed, which reproduces it. */
+/* Properties of every placement and split, on random problems. Each test prints the number of its problems;
+ * CLEAVE_TEST_PERCENT=N runs N percent of them. A failure prints the problem and its seed, which reproduces it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +160,7 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
     s.input.split_is_given = mode < 3;
     s.input.objective = i % 128 == 127 ? CLV__OVERLAP
                         : i % 32 == 31 ? CLV__THROUGHPUT
-                                       : CLV__LATENCY; /* the slower an objective, the rarer */
+                                       : CLV__LATENCY; /* an objective that takes longer to plan is drawn less often */
     if (i % 3 == 0) draw_claims(&s, s.seed);
     check_strategies(&s, i % 5 == 0);
     subject_close(&s);
@@ -176,8 +176,8 @@ static void every_strategy(void **state) {
 
 /* ---- Node + transfer + fusion, exact for two devices ---- */
 
-/* Solves the network of two devices with some nodes fixed, perhaps on other devices. Compares the cost with the best placement of
- * the same problem without the verdicts for other devices. */
+/* Solves the network of two devices with some nodes fixed, perhaps on other devices. Compares the cost with the best
+ * placement of the same problem without the verdicts for other devices. */
 static void check_network(subject *s, bool launches, uint64_t random) {
   clv__problem held = *s->problem;
   uint32_t count = held.node_count, one = (uint32_t)(test_random(&random) % held.device_count);
@@ -312,8 +312,8 @@ static bool check_budgets(const subject *s, const clv__candidate *c) {
 }
 
 /* With memory limits and streamed weights: the bound is at most the best plan that fits, which is at most the result of
- * `optimal`. So its gap is never too small. Counts the problems for which `optimal` misses: it finds no plan that fits, although
- * there is one, or its plan is slower than the best. */
+ * `optimal`. So its gap is never too small. Counts the problems for which `optimal` misses: it finds no plan that fits,
+ * although there is one, or its plan is slower than the best. */
 static void optimal_keeps_budgets(void **state) {
   (void)state;
   const uint32_t features =

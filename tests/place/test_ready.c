@@ -1,5 +1,6 @@
-/* Tests the strategy `ready`: compares it with all placements of small problems, and checks properties of its results on larger
- * ones. */
+/* Tests the strategy `ready`, which runs devices in turns: in its turn, a device runs every node that it supports and whose
+ * inputs are computed. Compares the number of turns with that of all placements of small problems, and checks properties of
+ * the results of larger ones. */
 #include "place/node.h"
 #include "problem_checks.h"
 #include "small.h"
