@@ -1,4 +1,5 @@
-/* Bounds compared with the best plans, found by trying all of them: never above, and not far below. */
+/* Tests the lower bounds on the times of plans. A bound must never exceed the time of the best plan, which is found by
+ * trying all plans, and must not be far below it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static clv__bounds bounds_of(const clv__problem *problem) {
   return bounds;
 }
 
-/* The mean ratio of the bounds to the best times, so that a bound that is much too low fails too. */
+/* Sums up the ratios of bounds to best times. Their mean must not be small, so that a bound that is much too low fails too. */
 typedef struct reached {
   double sum;
   uint32_t count;
@@ -95,7 +96,8 @@ static void test_lanes(void **state) {
   assert_true(mean(&overlapped) > 0.9 && mean(&throughput) > 0.7);
 }
 
-/* If times are too large to add up, only the bounds that are sums remain. A node without a device is an error. */
+/* If times are so large that the better bounds would overflow, the bound is the sum of the nodes' times. A node that no device
+ * supports is an error. */
 static void test_refusals(void **state) {
   (void)state;
   clv__arena arena;

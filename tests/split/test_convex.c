@@ -1,4 +1,5 @@
-/* The convex split: always valid, the fewest partitions for two devices, no slower than the linear cut, and close to the best. */
+/* Tests the convex split. The result is always valid. With two devices, it can have the fewest possible partitions. It is never
+ * slower than the linear cut, and its time is close to the best. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -58,7 +59,7 @@ static uint32_t bound_of(const clv__problem *problem, const uint32_t *devices, c
   return bound;
 }
 
-/* ---- Against all groupings ---- */
+/* ---- Comparison with all groupings ---- */
 
 static void two_devices_give_the_fewest(void **state) {
   (void)state;
@@ -134,7 +135,7 @@ static void expect_least_time(uint32_t min_devices, uint32_t max_devices, uint32
   assert_true(missed <= allowed);
 }
 
-/* The allowed numbers of splits that miss the least time are barely above the actual numbers. */
+/* The limits of this test on how many splits may miss the least time are just above the numbers that miss it now. */
 static void time_is_close_to_the_least(void **state) {
   (void)state;
   expect_least_time(2, 2, TEST_SAVINGS | TEST_LAUNCHES, 2);
@@ -271,7 +272,7 @@ static void expect_counts(list *l, clv__arena *arena, uint32_t linear, uint32_t 
   assert_int_equal(bound_of(problem, l->devices, arena), fewest);
 }
 
-/* In each of 28 layers, the concatenations of keys and of values run on the host. */
+/* A decoder of 28 layers on the device. In each layer, two nodes (the Concats of keys and of values) run on the host. */
 static void a_decoder_with_two_strangers_a_layer(void **state) {
   (void)state;
   clv__arena arena;
@@ -287,8 +288,8 @@ static void a_decoder_with_two_strangers_a_layer(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* In each of 28 layers, seven matrix products run on the host, of which four depend on each other. One more follows at the
- * end. */
+/* A decoder of 28 layers on the device. In each layer, seven matrix products run on the host, and four of them depend on
+ * each other. One more product follows the last layer. */
 static void a_decoder_whose_products_are_strangers(void **state) {
   (void)state;
   clv__arena arena;
@@ -327,7 +328,7 @@ static void fused_pairs_stay_together(void **state) {
   cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 3);
   assert_int_equal(cut.partition_of[free_node], cut.partition_of[both]);
-  l->saving_ns[2 * (l->read_offsets[free_node])] = 41; /* saves more with its producer */
+  l->saving_ns[2 * (l->read_offsets[free_node])] = 41; /* fusing it with its producer saves more than with its reader */
   cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.partition_of[free_node], cut.partition_of[source]);
   cut = split(problem, l->devices, NULL, CLV__SPLIT_FEWEST, &arena);
@@ -363,7 +364,8 @@ static void free_launches_leave_branches_apart(void **state) {
   assert_int_equal(cut.count, 3);
   assert_true(apart < overlapped_of(&l->problem, &cut, &arena));
   for (uint32_t n = 0; n < l->node_count; ++n) l->devices[n] = 0;
-  assert_int_equal(split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena).count, 1); /* nothing to overlap with */
+  assert_int_equal(split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena).count,
+                   1); /* no other device could work at the same time */
   clv__arena_finish(&arena);
 }
 
@@ -377,8 +379,8 @@ static void views_go_with_their_neighbours(void **state) {
   uint32_t again = list_two(l, 1, host, list_one(l, 0, host)), last = list_two(l, 0, view, again);
   l->flags[view] = CLV__NODE_VIEW;
   l->flags[view + 1] = CLV__NODE_VIEW;
-  /* The partitions: {x}, {host}, {second view}, {again}, {first view, last}. The second view must be alone, because `again` waits
-   * for it. The first view need not be in its partition. */
+  /* The partitions: {x}, {host}, {second view}, {again}, {first view, last}. The second view must be alone, because `again`
+   * waits for it. The first view need not be in its partition. */
   const clv__problem *problem = list_problem(l);
   clv__cut cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 5);
@@ -414,7 +416,7 @@ static void views_are_no_parts_of_their_own(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* Among pieces that could run at the same time, the one with the most work after it comes first. */
+/* Of pieces that can run at the same time, the one on whose results the most work waits comes first. */
 static void pieces_come_in_the_order_of_what_waits_for_them(void **state) {
   (void)state;
   clv__arena arena;

@@ -1,4 +1,5 @@
-/* Minimum cuts, compared with all cuts of small networks, and with blocking flows (Dinic) on larger ones. */
+/* Tests minimum cuts: compares them with all cuts of small networks, and with the maximum flow that a simple implementation of
+ * Dinic's algorithm finds in larger networks. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Placements on two devices by minimum cut, compared with all placements. */
+/* Tests placements on two devices by minimum cut: compares them with all possible placements. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +109,7 @@ static clv__problem as_pinned(const clv__problem *problem, const clv__network_op
   return copy;
 }
 
-/* Returns the launches of the third devices, which are constant and not part of the network's cost. */
+/* Returns the launch times of the devices other than the two. They are constant, and not part of the network's cost. */
 static uint64_t third_launches(const clv__problem *problem, const clv__network_options *options) {
   uint64_t time = 0;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
@@ -178,7 +178,8 @@ static bool reads_from(const clv__problem *problem, uint32_t reader, uint32_t fr
   return false;
 }
 
-/* With launches along the path, the cost is the least of all placements with such launches, and at most the best serial time. */
+/* With launches along the path, the cost is the least of all placements with such launches, and at most the best serial
+ * time. */
 static void check_path(uint64_t seed, clv__arena *arena) {
   const test_problem_options shape = {1, 8, 2, 2, TEST_ALL & ~(uint32_t)TEST_LIMITS, TEST_SHAPE_COUNT};
   clv__problem *problem = test_problem_make(seed, &shape, arena);

@@ -1,4 +1,5 @@
-/* Prices of cuts, compared with an independent calculation; prices of placements and single copies; limits on savings. */
+/* Tests prices (estimated times): of cuts, compared with an independent calculation; of placements; of single copies. Also
+ * tests the limits on the time that fusing nodes saves. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -107,8 +108,8 @@ static void a_schedule_by_hand(void **state) {
   assert_ok(clv__price_cut(&problem, &cut, &copies, &arena, &price, &error), error);
   assert_int_equal(cut.count, 3);
   assert_int_equal(copies.count, 4); /* values 0 and 2 are copied in, 1 and 4 out */
-  /* Times: copy in 0-7; node 0 7-157; copy out 157-175; node 1 175-785; copy in 785-794; nodes 2 and 3 from 794 for 100 + 70 + 80
-   * - 30; copy out. */
+  /* Times: copy in 0-7; node 0 7-157; copy out 157-175; node 1 175-785; copy in 785-794; nodes 2 and 3 from 794 for 100 +
+   * 70 + 80 - 30; copy out. */
   assert_int_equal(price.partition_start_ns[0], 7);
   assert_int_equal(price.partition_start_ns[1], 175);
   assert_int_equal(price.partition_start_ns[2], 794);
@@ -194,7 +195,7 @@ static void savings_are_held_to_times(void **state) {
         assert_true(sums[n * count + d] <= most);
       }
     }
-    /* Savings that were within the limits of both nodes are unchanged. */
+    /* A saving that exceeds the limit of neither of its two nodes is unchanged. */
     uint64_t *wanted = clv__arena_allocate_zero(&arena, (size_t)problem->node_count * count, sizeof *wanted);
     for (uint32_t pass = 0; pass < 2; ++pass) {
       for (uint32_t n = 0; n < problem->node_count; ++n) {

@@ -1,5 +1,6 @@
-/* Splits of chosen graphs: at most one copy per value and memory space, steps with the right dependencies, constants that are not
- * inputs or outputs of partitions, limits of a device. Also invalid plan files. */
+/* Tests splits of graphs made by hand. There is at most one copy per value and memory space, steps have the right
+ * dependencies, constants are neither inputs nor outputs of partitions, and the limits of devices hold. Also tests that
+ * invalid plan files are rejected. */
 #include "machine.h"
 
 static const char *const all[] = {"all"};
@@ -121,7 +122,7 @@ static void constants_stay_outside(void **state) {
   machine_close(&m);
 }
 
-/* Texts that are not JSON, not plans, or incomplete plans. */
+/* Rejects texts that are not JSON, that are not plans, or that are incomplete plans. */
 static void poor_files(void **state) {
   (void)state;
   static const char *const texts[] = {"",
