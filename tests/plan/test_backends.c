@@ -1,4 +1,5 @@
-/* Faulty backends while plans are made: invalid groups, invalid prices, and tables of other versions. */
+/* Tests planning with faulty backends: they claim invalid groups of nodes, return invalid prices, or have function tables of
+ * other versions. */
 #include <math.h>
 
 #include "backends/vnpu/vnpu.h"
@@ -160,7 +161,7 @@ static void claims(void **state) {
       if (all[c] == wrong) {
         assert_int_equal(taken_groups, 4); /* two groups for each of two devices */
         assert_int_equal(refused_groups, 14);
-        assert_true(claimed <= 4); /* may be fewer: a claimed view still follows its source */
+        assert_true(claimed <= 4); /* may be fewer: a claimed view is still placed with its source */
       }
       if (all[c] == nothing) assert_int_equal(claimed, 0);
       if (all[c] == each_alone) {
@@ -263,7 +264,8 @@ static void tables(void **state) {
     open_odd(&m, "odd,cpu");
     const clv_backend *table = m.devices->items[0].backend;
 #define IS_WHOLE(slot) (size >= offsetof(clv_backend, slot) + sizeof table->slot)
-    assert_true((table->claim != NULL) == IS_WHOLE(claim)); /* a pointer that is only partly in the table does not count */
+    assert_true((table->claim != NULL) ==
+                IS_WHOLE(claim)); /* a function whose pointer is only partly within the table's size is not used */
     assert_true((table->node_seconds != NULL) == IS_WHOLE(node_seconds));
     assert_true((table->copy_seconds != NULL) == IS_WHOLE(copy_seconds));
     assert_true((table->launch_seconds != NULL) == IS_WHOLE(launch_seconds));

@@ -1,4 +1,5 @@
-/* Reading plans through cleave/plan_contents.h: every figure is that of the plan file, which other code writes. */
+/* Tests the functions of cleave/plan_contents.h, which read a plan: every figure must equal that in the plan file, which is
+ * written by separate code. */
 #include <jansson.h>
 
 #include "machine.h"
@@ -113,7 +114,7 @@ static void check_totals(const clv_plan *plan, const json_t *root) {
   if (info.gap >= 0) assert_true(fabs(info.gap - json_number_value(json_object_get(root, "gap"))) < 1e-9);
 }
 
-/* Nothing exists beyond the last index. Then structs are zero. */
+/* Past the last index, every function reports that there is nothing, and sets its struct to zero. */
 static void check_ends(const clv_plan *plan, const clv_plan_info *info) {
   clv_plan_step_info step;
   clv_partition_info partition;
@@ -203,7 +204,7 @@ static void text_without_memory(void **state) {
   machine_open(&m, "cpu", 0, NULL);
   clv_graph *graph = test_seven_nodes(&m.counting.allocator);
   clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  for (size_t at = 1; at <= 3; ++at) { /* the document is made, and copied */
+  for (size_t at = 1; at <= 3; ++at) { /* two allocations can fail: making the text, and copying it */
     clv_error error = {0};
     char *text = (char *)&error;
     m.counting.calls = 0, m.counting.fail_at = at;

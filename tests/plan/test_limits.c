@@ -15,8 +15,8 @@ typedef struct counts {
   uint32_t planned, split, streamed, refused;
   uint32_t by_memory;         /* refusals for lack of memory */
   uint32_t outdone;           /* refusals of a strategy, but `optimal` finds a plan */
-  uint32_t proved, groupings; /* refusals of small models, and what brute force tried for them */
-  uint32_t missed;            /* of these: there is a plan */
+  uint32_t proved, groupings; /* refused small models, and the groupings that brute force tried for them */
+  uint32_t missed;            /* refused small models that have a plan after all */
 } counts;
 
 typedef struct trial {
@@ -64,7 +64,7 @@ static void draw_options(trial *t, uint64_t random) {
   static const char *const splits[] = {"linear", "convex", "fewest"}, *const objectives[] = {"overlap", "throughput"};
   uint32_t device_count = clv_devices_count(t->m.devices), nodes = t->drawn.graph->node_count;
   t->options = (clv_plan_options)CLV_PLAN_OPTIONS_INIT;
-  /* Half of the cases use the default. */
+  /* Half of the cases use the default strategy. */
   uint32_t strategy = (uint32_t)(test_random(&random) % (2 * strategy_count()));
   t->options.strategy = strategy < strategy_count() ? clv__strategies[strategy]->name : "optimal";
   if (test_random(&random) % 6 == 0) t->options.split = splits[test_random(&random) % 3];
@@ -142,7 +142,7 @@ static void draw_inputs(const clv_graph *graph, clv_tensor *inputs, double data[
   }
 }
 
-/* Fails unless the tensors have the same bits (`is_exact`), or agree within the tolerance of the dtype, of several nodes. */
+/* Fails unless the tensors have the same bits (`is_exact`), or agree within the tolerance of the dtype for several nodes. */
 static void check_output(const trial *t, const clv_tensor *actual, const clv_tensor *expected, bool is_exact) {
   clv__difference worst;
   size_t size_bytes;
@@ -278,7 +278,7 @@ static void try_case(uint64_t seed, counts *c) {
   close_trial(&t);
 }
 
-/* Models that have a plan only in the order of the list, and were once refused. */
+/* Models whose only plan runs the nodes in the order of the list. They were once refused. */
 static void the_order_of_the_list_is_tried(void **state) {
   (void)state;
   static const uint64_t seeds[] = {3806, 4631, 4813, 6686};
@@ -287,7 +287,7 @@ static void the_order_of_the_list_is_tried(void **state) {
   assert_int_equal(c.missed, 0);
 }
 
-/* A third of the cases, or as many percent of all as CLEAVE_TEST_PERCENT says. */
+/* Tries a third of all cases; with CLEAVE_TEST_PERCENT=N, N percent of them. */
 static void plans_keep_limits_and_refusals_are_true(void **state) {
   (void)state;
   const char *seed = getenv("CLEAVE_TEST_SEED");
@@ -308,8 +308,8 @@ static void plans_keep_limits_and_refusals_are_true(void **state) {
   assert_true(c.refused > count / 20 && c.by_memory > count / 50 && c.proved > count / 100 && c.groupings > c.proved);
 }
 
-/* The sum reads two values, one more than a partition may, unless it is in the partition that computes one of them. In the order
- * of the list, another node comes between. */
+/* The sum reads two values, one more than a partition may, unless it is in the partition that computes one of them. In the
+ * order of the list, another node comes between. */
 static void a_node_joins_the_producers_of_its_inputs(void **state) {
   (void)state;
   machine m;

@@ -258,7 +258,8 @@ static void expect_broken(fixture *f, const char *path, const char *text, const 
   free(edited);
 }
 
-/* If a node's entry names another device than its partition, the node was moved by hand, and its old cause no longer applies. */
+/* If a node's entry names another device than its partition, the node was moved by hand, and its old cause no longer
+ * applies. */
 static void expect_moved(fixture *f, const char *path, const char *text) {
   const char *entry = strstr(text, "\"op\": \"Conv\"");
   assert_non_null(entry);
@@ -323,7 +324,7 @@ typedef struct counted {
 
 static bool go_on(void *user_data) {
   counted *c = user_data;
-  assert_true(c->calls < c->last); /* it is not asked again once it was told to end */
+  assert_true(c->calls < c->last); /* planning does not call this again after it was told to stop */
   return ++c->calls < c->last;
 }
 
@@ -338,7 +339,7 @@ static void planning_is_cancelled(void **state) {
   options.go_on_user_data = &c;
   clv_plan_destroy(plan_with(&f, &options));
   uint32_t all = c.calls;
-  assert_true(all > f.graph->node_count); /* for each node, and for each cut that was tried */
+  assert_true(all > f.graph->node_count); /* called at least once per node, and once per cut that was tried */
   for (uint32_t last = 1; last <= all; last += 1 + last / 8) {
     clv_error error = {0};
     c = (counted){0, last};

@@ -1,5 +1,5 @@
-/* Makes and runs plans for devices with memories of many sizes. Every plan must run: nodes that do not fit are placed on another
- * device. The results must not change. */
+/* Makes and runs plans for devices with memories of many sizes. Every plan must run: nodes that do not fit are placed on
+ * another device. The results must not change. */
 #include "machine.h"
 
 enum { ELEMENTS = 1 * 8 * 8 * 8, INPUT_ELEMENTS = 3 * 8 * 8 };
@@ -104,7 +104,8 @@ static void pieces_of_pieces(void **state) {
   clv_context_destroy(context);
 }
 
-/* The virtual NPU makes weights of up to 4 KiB part of its program: they count there, and not as weights too. */
+/* The virtual NPU stores weights of up to 4 KiB in its program. They count as memory of the program, and not again as
+ * weights. */
 static void small_weights_count_once(void **state) {
   (void)state;
   machine m;
@@ -125,7 +126,8 @@ static void small_weights_count_once(void **state) {
   machine_close(&m);
 }
 
-/* Two products on the second of two NPUs that share a memory: the first has nothing that it could move or stream. */
+/* Two products on the second of two NPUs that share a memory, which is too small. No node is on the first NPU, so all that
+ * moves or is streamed must be the second NPU's. */
 static void a_shared_memory_is_relieved(void **state) {
   (void)state;
   static const char spec[] = "{\"operators\": \"all\", \"memory\": \"112K\", \"memory_space\": \"shared\"}";

@@ -652,8 +652,8 @@ static clv_status parse(machine *m, const clv_plan *plan, clv_plan_options *opti
   return status;
 }
 
-/* Lets allocations of the step fail, one per call: first each of them, later fewer and fewer. If a device has no memory to check
- * whether it can run a node, it rejects the node, and the step may fail with `refusal` instead. */
+/* Lets allocations of the step fail, one per call: first each of them, later fewer and fewer. If a device has no memory to
+ * check whether it can run a node, it rejects the node, and the step may fail with `refusal` instead. */
 static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, step_fn step, const char *what,
                   const char *refusal) {
   size_t live = m->counting.live;

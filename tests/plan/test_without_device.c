@@ -143,7 +143,7 @@ static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, 
            options.split == NULL ? "its own" : options.split, options.objective);
   clv_status status = clv_plan_make(graph, m->devices, &options, &plan, &error);
   if (status != CLV_NOT_SUPPORTED && status != CLV_INVALID_ARGUMENT && status != CLV_OK) fail_msg("%s: %s", what, error.message);
-  return status == CLV_OK ? plan : NULL; /* a pin that is impossible or matches no node */
+  return status == CLV_OK ? plan : NULL; /* NULL: a pin is impossible or matches no node */
 }
 
 static void every_device_in_turn(void **state) {
@@ -189,7 +189,7 @@ static void one_after_the_other(void **state) {
       if (now != first && status != CLV_OK) clv_plan_destroy(now);
       if (status != CLV_OK) break;
       (void)check_same(now, next, bit, what);
-      if (now != first) clv_plan_destroy(now); /* later plans only need the first */
+      if (now != first) clv_plan_destroy(now); /* only the first is kept, for later plans */
       now = next;
       lost |= bit;
       ++chains;
@@ -343,7 +343,7 @@ static void what_is_streamed(void **state) {
       if (p != 1 && status != CLV_OK) fail_msg("%s: %s", what, error.message);
       if (status == CLV_OK) check_streamed(without, s, what);
       for (uint32_t i = 0; status == CLV_OK && i < without->partition_count;
-           ++i) { /* streamed weights count as inputs, and must still do so */
+           ++i) { /* input_count includes streamed weights, in both plans */
         uint32_t is = without->same_partitions[i];
         if (is == CLV__NO_ID) continue;
         assert_int_equal(without->partitions[i].view->input_count, plan->partitions[is].view->input_count);
