@@ -78,14 +78,14 @@ static void check_copy_order(clv__check *check) {
   b->buffer_free(check->handle, buffer);
 }
 
-/* ---- Streams that wait for each other ---- */
+/* ---- A stream that waits for another one ---- */
 
-/* Two graphs on two streams. The output of `maker` is the input of `reader`. */
+/* Two graphs, each on its own stream. The reader's input is the maker's output, so the reader must wait for the maker. */
 typedef struct pair {
   clv__check *check;
   clv__check_scene maker, reader;
   clv__check_job made, read;
-  clv__check_operand aside; /* a second buffer for the maker's output */
+  clv__check_operand aside; /* receives the maker's outputs that the reader does not read */
   clv_event *event;
 } pair;
 

@@ -66,8 +66,8 @@ typedef struct watch {
   bool grows;
   const clv_plan *plan;
   clv_session *session;
-  int64_t buckets[2]; /* of the input cache and the output cache in the last run */
-  uint32_t of_bucket; /* consecutive runs with these buckets */
+  int64_t buckets[2]; /* padded lengths of the input cache and the output cache in the last run; 0: not padded */
+  uint32_t of_bucket; /* number of consecutive runs, up to the last, with these lengths */
   uint32_t captured, replayed;
 } watch;
 

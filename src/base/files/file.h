@@ -38,7 +38,7 @@ clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t 
 typedef struct clv__file_map_list {
   struct clv__file_map_list *next;
   clv__file_map map;
-  uint8_t element[8]; /* for clv__file_map_fill(): the repeated element, of `element_bytes` */
+  uint8_t element[8]; /* of a mapping made by clv__file_map_fill(): the repeated element */
   size_t element_bytes;
 } clv__file_map_list;
 
