@@ -1,5 +1,5 @@
-/* Opening devices by name, description and number; rejected lists and their messages; options structs of other versions; and
- * invalid calls. */
+/* Tests opening devices by name, by description and by number. Also tests rejected lists of devices and their messages, options
+ * structs of other versions, and invalid calls. */
 #include "backends/cpu/cpu.h"
 #include "machine.h"
 
@@ -153,7 +153,7 @@ static void options_of_an_older_program(void **state) {
   assert_int_equal(clv_devices_open(context, &devices_options, &others, &error), CLV_INVALID_ARGUMENT);
   clv_context *other;
   assert_int_equal(clv_context_create(&context_options, &other, &error), CLV_INVALID_ARGUMENT);
-  struct { /* the options of a later program are longer */
+  struct { /* a program built for a later version has longer structs */
     clv_session_options known;
     uint64_t unknown;
   } later = {CLV_SESSION_OPTIONS_INIT, 7};
@@ -346,7 +346,7 @@ static void a_device_that_is_absent(void **state) {
   assert_string_equal(error.message, "device 'card': open: there is no such card");
   assert_int_equal(try_open(context, "card,card:1", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
   assert_string_equal(error.message, "no device of 'card,card:1' is available: device 'card': open: there is no such card");
-  /* Errors other than CLV_NOT_SUPPORTED, and names that no backend has, are not skipped: opening fails. */
+  /* A device is not skipped if its error is not CLV_NOT_SUPPORTED, or if no backend has its name: opening fails. */
   assert_int_equal(try_open(context, "card,cpu", 0, NULL, "card:speed=1", &error), CLV_DEVICE_ERROR);
   assert_int_equal(try_open(context, "cart,cpu", 0, NULL, NULL, &error), CLV_NOT_FOUND);
   /* An option for a skipped device is accepted; an option for a device that is not in the list is an error. */

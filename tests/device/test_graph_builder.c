@@ -1,4 +1,5 @@
-/* Graphs that a program makes in memory: equal to those of the library's own builder, with bodies, and every error. */
+/* Tests graphs that a program makes in memory (clv_graph_builder). They are equal to those of the library's own builder,
+ * also with bodies (graphs inside of nodes). Every error is tested. */
 #include "machine.h"
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__})
@@ -8,7 +9,7 @@ enum { GRAPHS = 60 };
 
 /* ---- The same graph again ---- */
 
-/* Adds a node of another graph. */
+/* Adds a copy of `node`, a node of `graph`. */
 static void repeat_node(clv_graph_builder *builder, const clv_graph *graph, const clv__node *node) {
   clv_error error = {0};
   const char *names[16];
@@ -25,7 +26,7 @@ static void repeat_node(clv_graph_builder *builder, const clv_graph *graph, cons
             error);
 }
 
-/* Makes the graph again through the public interface. */
+/* Makes a copy of the graph through the public interface. */
 static clv_status repeat(clv_context *context, const clv_graph *graph, clv_ownership ownership, clv_graph **again,
                          clv_error *error) {
   clv_graph_builder *builder;
@@ -90,7 +91,7 @@ static clv_status add(clv_graph_builder *builder, const char *op, const char *co
                                 error);
 }
 
-/* Makes a body with `fill`, as an attribute. */
+/* Makes a body, whose nodes `fill` adds, and an attribute with this body. */
 static clv_status add_body(clv_graph_builder *parent, clv_status (*fill)(clv_graph_builder *body, clv_error *error),
                            const char *name, clv_attribute *attribute, clv_error *error) {
   clv_graph_builder *body;
@@ -178,7 +179,7 @@ static void bodies_read_outer_values(void **state) {
   machine_close(&m);
 }
 
-/* Each allocation fails once. Nothing is left, whatever was made before. */
+/* Each allocation fails once. No memory may leak, whatever was made before the failure. */
 static void lack_of_memory(void **state) {
   (void)state;
   machine m;
@@ -261,7 +262,7 @@ static clv_status no_size(clv_graph_builder *b, clv_error *error) {
   return clv_graph_builder_node(b, &(clv_builder_node){.op = "Neg"}, error);
 }
 
-/* A body that a node has already. */
+/* Gives an If the same body twice, as both branches. */
 static clv_status body_twice(clv_graph_builder *b, clv_error *error) {
   clv_attribute branches[2];
   CLV__TRY(clv_graph_builder_input(b, "x", &vector, NULL, error));
@@ -310,7 +311,7 @@ static void errors_name_their_place(void **state) {
   }
 }
 
-/* Builders finished as something else, or too early, stay usable. */
+/* A call that finishes a builder as the wrong kind, or too early, fails, and the builder stays usable. */
 static void ends_in_order(void **state) {
   (void)state;
   machine m;
@@ -326,7 +327,7 @@ static void ends_in_order(void **state) {
   assert_int_equal(clv_graph_builder_finish(body, &graph, &error), CLV_INVALID_ARGUMENT);
   assert_int_equal(clv_graph_builder_finish_body(builder, &view, &error), CLV_INVALID_ARGUMENT);
   assert_ok(fill_then(body, &error), error);
-  assert_ok(clv_graph_builder_finish_body(body, &view, &error), error); /* no node takes it */
+  assert_ok(clv_graph_builder_finish_body(body, &view, &error), error); /* a body that no node uses */
   assert_ok(fill_graph(builder, &error), error);
   assert_ok(clv_graph_builder_finish(builder, &graph, &error), error);
   clv_graph_destroy(graph);

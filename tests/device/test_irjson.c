@@ -1,5 +1,5 @@
-/* IR JSON in the public functions: loading from a file and from memory, pins by source names, sessions with and without weights,
- * and the number of partitions of a real decoder. */
+/* Tests models in IR JSON (docs/ir-json.md) through the public functions: loading from a file and from memory, pins by the
+ * names of the file, sessions with and without weights, and the number of partitions of a real decoder. */
 #include "../formats/irjson_text.h"
 #include "machine.h"
 

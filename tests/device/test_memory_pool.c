@@ -1,5 +1,5 @@
-/* Memory pools, compared with a model that tracks every block: which block serves a request, the counters, a device out of
- * memory, a lost device, several threads, and failing allocations. */
+/* Tests memory pools, and compares them with a model that tracks every block: which block serves a request, and the
+ * counters. Also tests a device out of memory, a lost device, several threads, and failing allocations. */
 #include "device/memory_pool.h"
 
 #include <pthread.h>
@@ -237,7 +237,7 @@ static void lost_devices(void **state) {
   assert_int_equal(interposer_calls(faulty), calls);
   machine_close(&m);
   assert_int_equal(interposer_count(faulty, INTERPOSER_buffer_free), 0);
-  assert_int_equal(interposer_left(faulty), 2); /* memory of a lost device is freed by close() alone */
+  assert_int_equal(interposer_left(faulty), 2); /* not freed block by block: only close() frees the memory of a lost device */
   assert_false(interposer_misused(faulty, misuse, sizeof misuse));
   interposer_destroy(faulty);
 }

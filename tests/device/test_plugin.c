@@ -1,5 +1,5 @@
-/* Plugins: loading by path, by device name, and all at once; rejected plugins and their messages; option keys, device lists and
- * "auto". The plugins are in tests/plugins. */
+/* Tests plugins: loading by path, by device name, and all at once; rejected plugins and their messages; keys of options;
+ * lists of devices, also "auto". The plugins are in tests/plugins. */
 #include "../cache/folder.h"
 #include "device/device.h"
 #include "machine.h"
@@ -244,7 +244,7 @@ static void all_there_are(void **state) {
   clv_devices_close(devices);
   devices = open_list(context, "auto", NULL, CLV_OK, NULL); /* the second time, all plugins are already loaded */
   clv_devices_close(devices);
-  /* A device that cannot be opened is skipped, but with an option for it, opening fails. */
+  /* "auto" skips a device that cannot be opened. But if there is an option for that device, opening fails. */
   open_list(context, "auto", "lists:fast:speed=none", CLV_NOT_SUPPORTED,
             "device 'lists:fast': open: speed=none is not supported");
   open_list(context, "auto", "lists:fast:sped=none", CLV_INVALID_ARGUMENT, "option 'sped' is unknown");

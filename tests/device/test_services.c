@@ -1,4 +1,5 @@
-/* Host services for backends: parts of a view, and results remembered across processes. */
+/* Tests services of the host that backends call: making a view of a part of a graph, and storing results for later
+ * processes. */
 #include <string.h>
 
 #include "../cache/folder.h"

@@ -1,4 +1,5 @@
-/* The settings of a context: options, environment variables, which of them takes precedence, and invalid values. */
+/* Tests the settings of a context: from options, from environment variables, which of the two takes precedence, and invalid
+ * values. */
 #include "device/device.h"
 #include "machine.h"
 
