@@ -86,8 +86,8 @@ static inline void gnx_made(gnx *g, const clv_allocator *allocator, uint64_t see
         const clv__chain_block *block = &g->chain.blocks[first][last];
         bool runs = !block->is_empty;
         for (uint32_t s = first; s < last; ++s) runs = runs && (device->cannot >> g->chain.stages[s] & 1u) == 0;
-        double some =
-            0.5 + (double)(test_random(&state) % 100) / 100; /* a fused block does not take the sum of its stages' times */
+        double some = 0.5 + (double)(test_random(&state) % 100) /
+                                100; /* so that the time of a block is not the sum of the times of its stages */
         for (uint64_t n = 10; n <= 100000 && runs; n *= 10) {
           for (uint64_t density = 0; density <= (block->reads_edges ? 64 : 0); density += 16) {
             clv__table_point point = {.n = n, .m = n * density, .origin = CLV__SYNTHETIC};

@@ -28,8 +28,8 @@ static inline clv_status try_machine(const char *list, const char *option, machi
   *m = (machine){NULL, NULL};
   context_options.cache_directory = "";
   if (option != NULL)
-    context_options.capture =
-        CLV_CAPTURE_OFF; /* with capture, a launch that fails while it is recorded would be repeated without recording */
+    context_options.capture = CLV_CAPTURE_OFF; /* with captures on, a launch that fails while it is captured would be
+                                                  repeated without capture */
   options.list = list;
   options.thread_count = MACHINE_THREADS;
   options.npu_specs = specs;

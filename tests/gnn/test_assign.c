@@ -1,5 +1,5 @@
-/* Tests the assignment: its bound against all assignments in all sequences, and its quick mode against a simple
- * implementation. */
+/* Tests the assignment, which chooses a plan for each subgraph. Compares its lower bound on the makespan with the best of
+ * all assignments in all sequences, and its quick mode with a simple implementation. */
 #include "gnn/plan/assign.h"
 
 #include <math.h>

@@ -275,7 +275,7 @@ static void test_values(void **state) {
   assert_string_equal(clv__stage_name(stages.items[5]), "transform");
   const uint32_t head[] = {0, 5}, tail[] = {5, 7}, gather[] = {0, 1}, rest[] = {1, 7};
   assert_int_equal(clv__block_crossing(&stages, head, tail),
-                   CLV__VALUE_BIT(CLV__VALUE_MEAN)); /* no value with a row per edge crosses */
+                   CLV__VALUE_BIT(CLV__VALUE_MEAN)); /* no value that crosses has one row per edge */
   assert_int_equal(clv__block_crossing(&stages, gather, rest), CLV__VALUE_BIT(CLV__VALUE_GATHERED));
   assert_int_equal(clv__layer_set_bytes(&stages, CLV__VALUE_BIT(CLV__VALUE_MEAN), sizes), 80 * 8 * 4);
   assert_int_equal(clv__layer_set_bytes(&stages, clv__block_crossing(&stages, gather, rest), sizes), 1000 * 8 * 4);

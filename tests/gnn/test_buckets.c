@@ -1,5 +1,6 @@
-/* Tests the merging of buckets on random subgraphs, devices and compile times. Compares each choice with the same choice
- * without merging, and checks that merging a further pair would not pay. */
+/* Tests the merging of buckets: subgraphs of different padded sizes are padded to one size, so that the device compiles
+ * once. Subgraphs, devices and compile times are random. Compares each choice with the same choice without merging, and
+ * checks that merging a further pair of buckets would not save time. */
 #include "gnn/plan/buckets.h"
 
 #include <math.h>
@@ -13,7 +14,8 @@ enum { MOST_K = 12, ROUNDS = 90 };
 
 static clv_error error;
 
-/* Makes a random machine. Compiling for the NPU takes `compile_ns` (0: unknown). With `runs_all`, the NPU supports all stages. */
+/* Makes a random machine. Compiling for the NPU takes `compile_ns` (0: unknown). With `runs_all`, the NPU supports all
+ * stages. */
 static void open_machine(gnx *g, uint64_t seed, bool runs_all, double compile_ns) {
   gnx_made(g, clv__allocator_default(), seed);
   if (runs_all) g->machine.devices[GNX_NPU].cannot = 0;

@@ -122,8 +122,8 @@ static const clv__chosen_k *choose_kind(clv__arena *arena, const gnx *g, const c
   return &choice->items[choice->k_count - 1];
 }
 
-/* With changed prices, the choice is within 1 % of the bound and reproducible. It is not slower than the best choice among plans
- * of one block (shared among devices) alone, or among plans whose blocks have one part each (pipelines) alone. */
+/* With changed prices, the choice is within 1 % of the bound and reproducible. It is not slower than the best choice among
+ * plans of one block (shared among devices) alone, or among plans whose blocks have one part each (pipelines) alone. */
 static void test_prices(void **unused) {
   (void)unused;
   static const uint32_t ks[] = {5, 8, 12, 16, 20};
@@ -199,7 +199,8 @@ static void test_small(void **unused) {
 }
 
 /* With these prices, a search over only one kind of plan (shared blocks or pipelines) finds better plans than a search over all
- * plans. The search therefore continues from them. */
+ * plans. The search over all
+ * plans therefore continues from the better ones. */
 static void test_apart(void **unused) {
   (void)unused;
   const uint64_t seed = 5;
@@ -332,7 +333,7 @@ static void test_file(void **unused) {
   gnx_close(&g);
 }
 
-/* Replaces numbers of the file, one at a time. A file that is still accepted gives a consistent plan. */
+/* Replaces the numbers of a plan file, one at a time. If the file is still accepted, its plan must be consistent. */
 static void test_edits(void **unused) {
   (void)unused;
   static const char *const values[] = {"-1", "0", "1", "7", "21", "4000000000", "1e300", "true", "\"x\"", "[]"};

@@ -1,10 +1,10 @@
-/* Tests that every plan that the stages of a layer allow gives the result of a single device. The devices are a CPU, a virtual
- * NPU without sparse operators, a virtual NPU with all operators and, if available, OpenCL. The graphs are random graphs and, if
- * available, Cora and the edges of Pubmed. If the same kernels run in the same order, the bits must be equal, whatever the
- * padding.
+/* Tests that every plan that the stages of a layer allow gives the result of a single device. The devices are a CPU, a
+ * virtual NPU without sparse operators, a virtual NPU with all operators and, if available, OpenCL. The graphs are random
+ * graphs and, if available, Cora and the edges of Pubmed. If the same kernels run in the same order, the bits must be
+ * equal, whatever the padding.
  *
  *   gnn_test_exact                      every plan over random graphs, some plans over Cora and Pubmed (fewer with a sanitizer)
- *   CLEAVE_TEST_ALL=1 gnn_test_exact    every plan over all graphs, with one to four layers (takes minutes) */
+ *   CLEAVE_TEST_ALL=1 gnn_test_exact    every plan over all graphs, with one to four layers (takes minutes)  */
 #include <unistd.h>
 
 #include "gnn/plan/pep.h"
@@ -12,8 +12,8 @@
 
 #define GRAPHS CLEAVE_SOURCE_DIR "/../shared/data/graphs/"
 
-/* On random graphs, every EVERYth plan is tested; in brief rounds, every BRIEFth. On the graphs Cora and PubMed from files, about
- * CORA_PLANS and PUBMED_PLANS plans are tested for each type of model from FIRST_TYPE on. */
+/* On random graphs, every EVERYth plan is tested; in brief rounds, every BRIEFth. On the graphs Cora and PubMed from files,
+ * about CORA_PLANS and PUBMED_PLANS plans are tested for each type of model from FIRST_TYPE on. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { EVERY = 5, BRIEF = 23, CORA_PLANS = 8, PUBMED_PLANS = 3, FIRST_TYPE = CLV__GNN_GAT };
 #else
@@ -136,7 +136,8 @@ static void test_random_graphs(void **state) {
 
 /* ---- Cora, and Pubmed's edges ---- */
 
-/* Reads the edges of a file, with its features or, if it has none, with random ones. Returns false if the file does not exist. */
+/* Reads the edges of a file, with its features or, if it has none, with random ones. Returns false if the file does not
+ * exist. */
 static bool read_gnn(test_gnn *gnn, const char *name, uint32_t features, uint64_t *seed) {
   char path[512];
   clv_error error = {0};
@@ -223,7 +224,7 @@ static void test_pubmed(void **state) {
 
 /* ---- Equal bits ---- */
 
-/* The plan with the same blocks, each on one device only. */
+/* Returns the plan with the same blocks, each of which runs on one device only. */
 static clv__pep plain_form(const clv__pep *pep) {
   clv__pep plain = *pep;
   for (uint32_t b = 0; b < plain.block_count; ++b) {
@@ -386,7 +387,7 @@ static clv__tables priced(const clv__machine *means, const clv__chain *chain, co
       }
     }
   }
-  for (uint32_t d = 0; d <= means->device_count; ++d) { /* the last iteration is for packing, from host to host */
+  for (uint32_t d = 0; d <= means->device_count; ++d) { /* d == device_count: packing, from host to host */
     const char *name = d < means->device_count ? means->devices[d].name : CLV__TABLE_HOST;
     for (uint64_t bytes = 1; bytes <= 1u << 30; bytes <<= 6) {
       clv__copy_point point = {.size_bytes = bytes, .origin = CLV__SYNTHETIC, .time_ns = 100 + 0.1 * (double)bytes};

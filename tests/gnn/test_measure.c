@@ -1,5 +1,6 @@
-/* Tests the selection of blocks and sizes to measure, compared with an enumeration of all plans and all shares; cancelling and
- * the time limit; that needless blocks are omitted; and that nothing remains in the cache. */
+/* Tests the measuring of costs: which blocks and sizes are measured, compared with an enumeration of all plans and all
+ * shares; cancelling and the time limit; that blocks are left out if no good plan can contain them; and that nothing
+ * remains in the cache. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +119,8 @@ static bool is_within(double value, const double bounds[2]) {
   return value >= bounds[0] * (1 - CLV__TABLE_TOLERANCE) && value <= bounds[1] * (1 + CLV__TABLE_TOLERANCE);
 }
 
-/* Every share is within the measured range, as the tables define it. Each selected size is the size of its share. */
+/* Checks that the sizes of every share are within the range of the selected sizes (tables.h), and that each selected size
+ * is that of its share. */
 static void check_sizes(const clv__gnn_planning *p, const clv__measure_entry *entry) {
   const clv__chain_block *block = &p->chains[entry->layer].blocks[entry->first][entry->last];
   const clv__measure_sizes *sizes = &entry->sizes;

@@ -231,7 +231,8 @@ static void test_shared_memory(void **unused) {
   assert_true(met > 20);
 }
 
-/* The cut between CPU and GPU is about as good as the best of 4,000 cuts, and the chosen rounded cut is the best rounded one. */
+/* Dividing a subgraph between CPU and GPU: the point of division is about as good as the best of 4,000 points. After
+ * rounding, it is the best of the rounded points. */
 static void test_balance(void **unused) {
   (void)unused;
   uint64_t state = 8;

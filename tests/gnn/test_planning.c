@@ -195,7 +195,7 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
   how.runs = 1;
   assert_ok(clv__gnn_measure(&planning, &how, &tables, NULL, &error), error);
   check_overheads(m, &planning, &tables);
-  for (uint32_t k = 0; k < 3; ++k) { /* choose each k in turn, so that a plan of every k runs */
+  for (uint32_t k = 0; k < 3; ++k) { /* chooses each k in turn, so that a plan of every k runs */
     assert_ok(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error), error);
     if (!choice.items[k].has_plan) continue; /* times of microseconds may vary too much for a good fit */
     choice.chosen = k;

@@ -131,7 +131,8 @@ static void test_portions(void **state) {
             assert_int_equal(portion.vertices[portion.sources[at]], sub->vertices[sub->sources[e]]);
           }
         }
-        for (uint64_t r = to - before + 1u; r < portion.sizes.rows; ++r) /* rows ascend, so each occurs once */
+        for (uint64_t r = to - before + 1u; r < portion.sizes.rows;
+             ++r) /* the rows are in ascending order, so none occurs twice */
           assert_true(portion.is_whole || r == to - before || portion.rows[r] > portion.rows[r - 1] || r == to - before);
         before = to;
       }
@@ -333,7 +334,7 @@ static void test_resume(void **state) {
     assert_int_equal(access(path, R_OK), 0);
     leave_file(path, ".tmp-a1B2c3");
     leave_file(path, ".tmp-a1B2c34");
-    child = fork(); /* run in a child again, so that this process stays without threads */
+    child = fork(); /* runs in a child again, so that this process has no threads */
     assert_true(child >= 0);
     if (child == 0) {
       pipeline l, other;

@@ -1,4 +1,5 @@
-/* Tests the schedule against an independent event-driven simulation, against Johnson's rule, and against all sequences. */
+/* Tests the times of schedules against an independent event-driven simulation, and the search for the best sequence of
+ * subgraphs against Johnson's rule and against all sequences. */
 #include "gnn/plan/simulate.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ enum { MOST = 8 };
 
 static clv__pep_work random_work(uint64_t *state, uint32_t keys) {
   clv__pep_work work = {.key = test_random(state) % keys};
-  uint64_t form = work.key; /* works with the same key have the same blocks and devices */
+  uint64_t form = work.key; /* subgraphs with the same key have the same blocks and devices */
   uint32_t order[3] = {0, 1, 2}, at = 0, swap = (uint32_t)(form % 3);
   order[0] = swap, order[swap] = 0;
   work.block_count = (uint8_t)(1 + form % 3);

@@ -1,5 +1,5 @@
-/* Tests the reference run against sums in double: random graphs, three types of models, one to four layers. Also tests what it
- * rejects. */
+/* Tests runs of a whole graph on one device, the reference for other runs, against sums in double: random graphs, three
+ * types of models, one to four layers. Also tests what such a run rejects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Tests cost tables: fits recover known coefficients; sizes outside the measured range are unknown; sizes that ran out of
- * memory are infeasible. Also tests the files. */
+ * memory are infeasible. Also tests reading and writing files of tables. */
 #include "gnn/tables/tables.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@ static double uniform(uint64_t *state) {
   return (test_random_float(state) + 1) / 2;
 }
 
-/* Points that are linear in n and m, with non-negative coefficients: the fit predicts the times between them. */
+/* The measured times are linear in n rows and m edges, with non-negative coefficients. The fit predicts the times between
+ * them. */
 static void test_recovers(void **unused) {
   (void)unused;
   uint64_t state = 1;
@@ -47,8 +48,8 @@ static void test_recovers(void **unused) {
   }
 }
 
-/* Computed rows have their own coefficient once some point computes fewer rows than it reads. Before that, computed and read
- * rows are not distinguished. */
+/* Computed rows get a coefficient of their own if some point computes fewer rows than it reads. Without such a point, computed
+ * and read rows have one coefficient together. */
 static void test_targets(void **unused) {
   (void)unused;
   clv__tables tables, again;
@@ -252,7 +253,7 @@ static void test_reasons(void **state) {
   static const struct {
     uint32_t points;
     clv__table_fit fit;
-    const char *part; /* of the reason */
+    const char *part; /* a part of the reason */
   } cases[] = {{8, {.is_good = true, .error = 0.02, .worst_error = 0.4, .points = 8}, NULL},
                {8, {.is_good = true, .worst_error = 0.62, .spread = 0.3, .points = 8}, "off by 62 % at one of 8 sizes"},
                {8, {.is_good = true, .worst_error = 0.62, .spread = 0.3, .points = 8}, "vary by 30 %: measure again on an idle"},

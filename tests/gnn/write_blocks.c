@@ -1,6 +1,6 @@
-/* Exports every block of random layers of each type as ONNX, for tests/python/test_gnn_blocks.py: `write_blocks DIR DIR2 SEED`.
- * DIR/TYPE has the files with functions, DIR2/TYPE those with standard operators. Each type has two layers; a device that accepts
- * any sizes and one that needs fixed sizes have the same blocks. */
+/* Exports every block of random layers of each type as ONNX, for tests/python/test_gnn_blocks.py: `write_blocks DIR DIR2
+ * SEED`. DIR/TYPE has the files with functions, DIR2/TYPE those with standard operators. Each type has two layers; a device
+ * that accepts any sizes and one that needs fixed sizes have the same blocks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,7 +10,8 @@
 
 enum { FEATURES = 7, LAYERS = 2, ROWS = 24, EDGES = 60 };
 
-/* Makes a plan whose blocks end at stages `first`, `last` and the last one. */
+/* Makes a plan of up to three blocks, which end before stage `first`, before stage `last`, and after the last of `stages`.
+ * A block without stages is left out. */
 static clv__pep pep_with(uint32_t first, uint32_t last, uint32_t stages, bool is_static) {
   const uint32_t ends[] = {0, first, last, stages};
   const clv__layer_sizes sizes = {ROWS, ROWS, EDGES};

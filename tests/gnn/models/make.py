@@ -54,7 +54,7 @@ def export(net, name, dynamo, extra=()):
         axes = {"x": {0: "n"}, "edge_index": {1: "m"}, "edge_weight": {0: "m"}}
         torch.onnx.export(net, (x, edges, *extra), path, dynamo=False, opset_version=17, input_names=names, output_names=["out"],
                           dynamic_axes={k: axes[k] for k in names})
-    model = onnx.load(path)  # remove the notes on where each node came from: they are most of the file
+    model = onnx.load(path)  # its metadata, which says where each node came from, is most of the file
     del model.metadata_props[:], model.graph.metadata_props[:], model.graph.value_info[:]
     for node in model.graph.node:
         del node.metadata_props[:]
