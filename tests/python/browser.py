@@ -16,7 +16,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 
 class BrowserError(Exception):
-    """The browser did not answer, or answered with an error."""
+    """The browser gave no answer, or answered with an error."""
 
 
 def find():

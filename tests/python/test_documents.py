@@ -340,7 +340,7 @@ def check_links(tally):
 
 
 def check_code(tally):
-    """Programs that documents show are files under test."""
+    """Checks that a document shows a program exactly as it is in a file of the tests."""
     for document, path in (("docs/backend-guide.md", "tests/plugins/smallest.c"),):
         with open(os.path.join(oracle.ROOT, document), encoding="utf-8") as file:
             shown = re.findall(r"^```c\n(.*?)^```$", file.read(), re.M | re.S)

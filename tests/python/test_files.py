@@ -1,5 +1,5 @@
-"""Where the command reads from and writes to: inputs in npz files, pipes in place of files, features of graphs, operators in traces,
-profiles within a budget of time."""
+"""Tests the files that the command reads and writes: inputs in npz files, pipes instead of files, features of graphs, operators
+in traces, and profiles that are measured within a time limit."""
 import json
 import os
 import shutil
@@ -22,7 +22,7 @@ def bash(folder, line, **options):
 
 
 def expect(tally, folder, line, text="", fails=False, **options):
-    """The line must succeed, or fail with status 1 or 2, and print the text. Returns its standard output."""
+    """Checks that the line succeeds, or fails with status 1 or 2, and that it prints the text. Returns its standard output."""
     done = bash(folder, line, **options)
     printed = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
     good = (done.returncode in (1, 2)) if fails else done.returncode == 0
@@ -31,7 +31,7 @@ def expect(tally, folder, line, text="", fails=False, **options):
 
 
 def make_model(path):
-    """y = w * (a + b), and z = Relu(y), with shapes that differ."""
+    """Writes a model: y = w * (a + b), and z = Relu(y). The shapes of a, b and w differ."""
     nodes = [helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("MatMul", ["s", "w"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "ab"]
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4]) for name in "yz"]
@@ -128,9 +128,9 @@ def test_trace(tally, folder):
 
 
 def test_budget(tally, folder):
-    """A budget that suffices for a part, then the rest."""
+    """Profiles with a time limit that suffices for a part of the nodes, then again for the rest."""
     nodes, value = [], "x"
-    for i in range(60):  # sizes that differ, so that no two nodes are equal
+    for i in range(60):  # different sizes, so that no two nodes are equal
         nodes.append(helper.make_node("Pad", [value, f"p{i}"], [f"v{i}"]))
         value = f"v{i}"
     pads = [numpy_helper.from_array(np.array([0, 0, 0, i % 7 + 1]), f"p{i}") for i in range(60)]

@@ -170,7 +170,8 @@ def check_outputs(tally, made, asked, folder):
 
 
 def check_times(tally, run):
-    """A run says that its prediction is of a warm run, and shows the first run and the median of the others."""
+    """Checks that a run says that its prediction does not apply to the first run, and shows the time of the first run and the
+    median of the others."""
     for runs, warm in ((None, 4), (1, 0), (3, 2)):
         count = () if runs is None else ("--runs", str(runs))
         text, ran = oracle.cleave("gnn", *run, *count), told(*run, *count)

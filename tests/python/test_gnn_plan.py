@@ -235,7 +235,7 @@ def check_kills(tally, folder, rng):
 
 
 def check_nominal(tally, asked, path):
-    """Without a profile, `plan` and `run` use nominal prices and say so."""
+    """Checks that `plan` and `run` without a profile use nominal prices, and say so."""
     command = [oracle.COMMAND, "gnn", "plan", *asked, "--kset", "2", "--output", path("nominal.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=oracle.environment())
     plan = json.load(open(path("nominal.json"), encoding="utf-8")) if done.returncode == 0 else {}
@@ -246,7 +246,8 @@ def check_nominal(tally, asked, path):
 
 
 def check_membership(tally, asked, plan, output, expected):
-    """The parts are beside a plan with k > 1. A run uses them: other parts are refused, and without them METIS runs again."""
+    """Checks the file of parts that is beside a plan with k > 1. A run reads it: other parts are refused, and if the file is
+    missing, METIS runs again."""
     beside = plan.removesuffix(".json") + ".membership.npy"
     if os.path.exists(beside):
         os.remove(beside)
@@ -274,8 +275,8 @@ def check_membership(tally, asked, plan, output, expected):
 
 
 def check_memory(tally, folder, graph, kinds):
-    """A device with too little memory for one piece: the plans that are made run, within what they state. What never fits is refused
-    with the memory that every k would need."""
+    """Plans for a device whose memory is too small for the whole graph. A plan must run, and take no more memory than it states.
+    If no k fits, the error gives the memory that each k would need."""
     def asked(kind, memory, devices):
         path = os.path.join(folder, f"npu_{memory}.json")
         with open(path, "w", encoding="utf-8") as file:

@@ -59,7 +59,7 @@ class Case:
             s.dispatchEvent(new Event('input')); document.querySelector('.results li').click(); }})()""")
 
     def pairs(self, title):
-        """The rows of the table, or the items of the list, under a heading of the details."""
+        """Returns the rows of the table, or the items of the list, under the heading `title` of the details."""
         return self.page.evaluate(f"""(() => {{
             const head = [...document.querySelectorAll('.details h3')].find(item => item.textContent.startsWith({json.dumps(title)}));
             if (!head) return [];
@@ -167,7 +167,7 @@ def small(tally, browser, folder):
 
 
 def boxes(case):
-    """The boxes of all nodes, as the page's data has them."""
+    """Returns the boxes of all nodes, from the data of the page."""
     return case.page.evaluate("JSON.parse(document.getElementById('model').textContent).graphs[0].boxes.filter(box => box[0] === 0).map(box => ({id: box[1]}))")
 
 
@@ -211,7 +211,7 @@ def check_colors(case):
 
 
 def open_sizes(tally, browser, folder):
-    """Symbolic dimensions have their names."""
+    """Checks that the page shows the names of symbolic dimensions."""
     model, _ = models.make("bert", seed=0)
     case = Case(tally, browser, folder, "bert", model)
     check_view(case)
@@ -222,7 +222,7 @@ def open_sizes(tally, browser, folder):
 
 
 def bodies(tally, browser, folder):
-    """The bodies of If are opened, and left again."""
+    """Opens the bodies of an If in the picture, and goes back to the graph around it."""
     def branch(operator):
         return helper.make_graph([helper.make_node(operator, ["x"], [f"{operator} out"], name=f"inner {operator}")], f"<{operator}>", [],
                                  [helper.make_tensor_value_info(f"{operator} out", TensorProto.FLOAT, None)])
@@ -258,7 +258,7 @@ def hostile(tally, browser, folder):
 
 
 def large(tally, browser, folder):
-    """A large graph reacts quickly, and only its visible part is in the document."""
+    """Checks that the page of a large graph reacts quickly, and that only the visible part of it is in the document."""
     case = Case(tally, browser, folder, "large", test_page.large_model(3000))
     check_view(case)
     page = case.page

@@ -1,5 +1,5 @@
-"""Commands that are interrupted at some moment: they end soon with 128 + the number of the signal, leave no temporary files, and
-keep what was measured. Several processes that write to one name all succeed."""
+"""Tests commands that are interrupted at some moment: they must end soon with status 128 + the number of the signal, leave no
+temporary files, and keep what was measured. Also tests that several processes which write to one name all succeed."""
 import json
 import os
 import random
@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLEAVE = os.environ.get("CLEAVE_COMMAND", os.path.join(ROOT, "build", "cleave"))
-PATIENCE = 60  # seconds for what should take one or two, since the machine may be busy
+PATIENCE = 60  # seconds to wait for what should take one or two, because the machine may be busy
 
 passed = failed = 0
 
@@ -28,7 +28,7 @@ def check(good, what):
 
 
 def chain(path, layers, width):
-    """A chain of products with random weights and Relus."""
+    """Writes a model: a chain of products with random weights and Relus."""
     rng = np.random.default_rng(7)
     nodes, weights = [], []
     for i in range(layers):
@@ -41,7 +41,7 @@ def chain(path, layers, width):
 
 
 def endless(path):
-    """A loop of 2^60 iterations."""
+    """Writes a model with a loop of 2^60 iterations."""
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "one"], ["t"]), helper.make_node("Identity", ["go"], ["on"])], "body",
         [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
@@ -82,7 +82,7 @@ def test_loop(folder):
         check("interrupted" in err, f"an endless loop says: {err}")
         check(seconds < PATIENCE / 4, f"an endless loop ends after {seconds:.1f} s")
     process = start(folder, "run", "endless.onnx", "--no-fallback",
-                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))  # as in a shell script's background
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))  # as a shell does for background commands
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
@@ -129,7 +129,7 @@ def test_bench(folder):
 
 
 def operators(profile):
-    """The measured time of each operator that has one."""
+    """Returns the measured time of each operator that has one."""
     return {(device["name"], operator["signature"]): operator["time_ns"] for device in profile["devices"]
             for operator in device["operators"] if "time_ns" in operator}
 
@@ -137,7 +137,7 @@ def operators(profile):
 def test_profile(folder):
     chain(os.path.join(folder, "long.onnx"), 24, 96)
     command = ["profile", "long.onnx", "--devices", "npu,cpu", "-q", "-o", "costs.json"]
-    for attempt in range(6):  # until it was interrupted within the measurements of nodes
+    for attempt in range(6):  # until an attempt is interrupted while nodes are measured
         process = start(folder, *command, *(["--continue"] if attempt > 0 else []))
         status, _, err, _ = interrupt(process, 0.7)
         check(status == 130 and "--continue" in err, f"profile: status {status}: {err}")
@@ -178,7 +178,7 @@ def test_writes(folder):
 
 
 def test_together(folder):
-    """Four processes compile to one name, which exists or not."""
+    """Four processes compile to one folder at the same time. At first it does not exist, then it does."""
     chain(os.path.join(folder, "one.onnx"), 4, 48)
     for i in range(10):
         processes = [start(folder, "compile", "one.onnx", "--devices", "npu,cpu", "-q", "-o", f"shared{i // 2}") for _ in range(4)]

@@ -1,11 +1,11 @@
-"""Limits of the system: memory and threads that end, and models that are made to take too much.
+"""Tests that Cleave respects limits of the system: models made to need too much memory, and limits on memory and on processes.
 
     python tests/python/test_limits.py [--full]
 
-1. 100 models from seeds whose constants would fill the memory: `inspect`, `plan` and, if it is accepted, `run` take at most 200 MB
-   more than a model of one node and the model's file.
-2. `cleave run` with less and less address space (ulimit -v): a result or an error, never a signal. --full: in steps of 10 MB from
-   100 MB to 1 GB, otherwise 60.
+1. 100 models made from seeds, whose constants would fill the memory if they were computed: `inspect`, `plan` and, if the model
+   is accepted, `run` may take 200 MB plus the size of the model's file more memory than for a model of one node.
+2. `cleave run` with less and less address space (ulimit -v): it must end with a result or an error, never by a signal. The
+   limits go from 40 MB to 400 MB in steps of 60 MB; with --full, from 100 MB to 1 GB in steps of 10 MB.
 3. `cleave run` with few processes per user (ulimit -u): it runs with fewer threads and says so. Needs root, to become another user.
 """
 import argparse
@@ -28,15 +28,15 @@ MODELS, MOST_BYTES = 100, 200e6
 SANITIZED = 80e6  # a build that needs more than this for a single node has a sanitizer
 SMALL = 48 << 20  # models whose largest value at run time is larger may need more memory to run
 UNKNOWN = 1 << 62
-PATIENCE = 120  # seconds for what should take a few
-SOME_USER = 54321  # of whom no process runs
+PATIENCE = 120  # seconds to wait for what should take a few seconds
+SOME_USER = 54321  # a user id that no process has
 MEGA = 1 << 20
 
 
 # --- hostile models
 
 class Model:
-    """The nodes and constants of a model that ends in a small output `y`."""
+    """Collects the nodes and constants of a model whose output `y` is small."""
 
     def __init__(self, seed):
         self.random, self.nodes, self.constants = random.Random(seed), [], []
@@ -166,7 +166,7 @@ def peak(*command):
 
 
 def largest_value(path):
-    """The bytes of the largest value that the model computes at run time, or a large number if that is unknown."""
+    """Returns the bytes of the largest value that the model computes at run time, or a large number if that is unknown."""
     done = subprocess.run([oracle.COMMAND, "inspect", path, "--nodes", "--json"], capture_output=True, text=True, check=False)
 
     def walk(part):
@@ -193,7 +193,7 @@ def test_hostile(tally, folder, count):
     worst, counts = 0, {"refused": 0, "run": 0, "too large to run": 0}
     for seed in range(count):
         kind = hostile(seed, path)
-        is_small, accepted = "branch" not in kind and largest_value(path) <= SMALL, False  # bodies are not listed
+        is_small, accepted = "branch" not in kind and largest_value(path) <= SMALL, False  # largest_value() does not see values in bodies
         for verb in ("inspect", "plan", "run"):
             status, taken, text = peak(verb, path)
             taken -= least + os.path.getsize(path)
@@ -225,14 +225,14 @@ def limited(limits, path, devices, **options):
 
 
 def ends_well(done):
-    """None if a command gave a result, or an error in one line."""
+    """Returns None if the command printed a result, or an error of one line; otherwise what is wrong."""
     if done.returncode < 0:
         return f"signal {-done.returncode}"
     if done.returncode == 0:
         return None
     lines = done.stderr.strip().splitlines()
     if done.returncode == 127 and "loading shared libraries" in done.stderr:
-        return None  # the system's loader, before the command begins
+        return None  # the system's loader failed, before the command began
     if not lines or not any(line.startswith("cleave: ") or "error while loading" in line for line in lines):
         return f"status {done.returncode}: {done.stderr[-300:]}"
     return None

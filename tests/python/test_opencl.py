@@ -35,7 +35,7 @@ class Model:
 
 
 def light_difference(expected, actual):
-    """Compares outputs as `cleave test` does. Returns None or how they differ."""
+    """Compares outputs as `cleave test` does. Returns None, or how the outputs differ."""
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
         return f"the output is {actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
     wrong = ~np.isclose(actual, expected, rtol=1e-3, atol=1e-7, equal_nan=True)

@@ -98,7 +98,7 @@ def check_npu(folder, tally):
               None if isinstance(alone, str) and "'first' (Conv)" in alone and "openvino:NPU: " in alone and "\n" not in alone else alone)
     wrong, fallbacks, _ = Runs(folder, chain("N"), "batch").run(npu, *lists)
     tally.add("a dynamic batch, padded for an NPU", wrong or (f"fell back: {fallbacks}" if fallbacks else None))
-    # with shapes=open the device accepts dynamic shapes, but then each node fails to compile when planning tries it
+    # with shapes=open the device is offered dynamic shapes, but every node fails to compile when planning tries it
     found = open_sizes.devices(npu, *lists, "--device-option", "openvino:NPU:shapes=open")
     tally.add("dynamic shapes with shapes=open: no node is on the NPU", None if set(found.values()) == {"cpu"} else found)
 
