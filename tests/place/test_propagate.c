@@ -728,8 +728,7 @@ static void check_input_views(const clv__problem *problem, const clv__placing *p
   for (uint32_t i = 0; i < copies->count; ++i) {
     uint32_t view = copies->items[i].is_weight ? CLV__NONE : problem->producers[copies->items[i].value];
     if (copies->items[i].to != 0 || view == CLV__NONE || !clv__node_is_view(problem, view)) continue;
-    bool is_plain =
-        problem->read_offsets[view + 1] - problem->read_offsets[view] == 1; /* a view with more operands may wait for its shape */
+    bool is_plain = problem->read_offsets[view + 1] - problem->read_offsets[view] == 1; /* other views may wait for a shape */
     if (!is_plain || problem->pins[view] != CLV__NONE || (problem->supports[view] & host) == 0) continue;
     if (clv__node_source(problem, view) == CLV__NONE)
       test_problem_fail(placing->devices, "node %u, a view of a graph input, is copied back to host memory", view);
