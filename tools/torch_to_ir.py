@@ -370,8 +370,8 @@ def check_outputs(path, params):
 
 
 def register_caches():
-    """Makes torch.export return the keys and values of a DynamicCache, the cache that decoders of the package transformers return.
-    torch.export rejects other caches."""
+    """Makes torch.export return the keys and values of a DynamicCache, the cache that decoders of the package transformers
+    return. torch.export rejects other caches."""
     if "transformers" in sys.modules:
         with contextlib.suppress(ImportError):
             from transformers.integrations.executorch import register_dynamic_cache_export_support
