@@ -6,11 +6,11 @@
  *                    [--profile FILE] [--prices FROM..TO]
  *
  * gnn_flickr.h explains the devices, prices and graphs, and which of them are synthetic. For each number k of subgraphs
- * (--kset), the bench predicts the times of five kinds of plans: the plan that `plan` would choose; the best plan that only
- * distributes subgraphs over devices (DP); the best plan that only distributes the blocks of layers (PP); and everything on
- * the CPU, or on the GPU. The chosen plan of every k runs N times (--runs; 0: not at all), and the bench takes the median
- * time. Each of the other four kinds runs N times too, but only with the k for which its predicted time is least. The
- * results of every run are compared with those of one device that computes the whole graph at once.
+ * (--kset), the bench predicts the times of five kinds of plans: the plan that `cleave gnn plan` would choose; the best
+ * plan that only distributes subgraphs over devices (DP); the best plan that only distributes the blocks of layers (PP);
+ * and everything on the CPU, or on the GPU. The chosen plan of every k runs N times (--runs; 0: not at all), and the bench
+ * takes the median time. Each of the other four kinds runs N times too, but only with the k for which its predicted time is
+ * least. The results of every run are compared with those of one device that computes the whole graph at once.
  *
  * --time-scale: the virtual devices take S times as long as the modelled hardware, and the bench divides the times by S
  * before it prints them. Runs are timed by the clock. On a machine that is not idle, choose a large S, so that the time for
