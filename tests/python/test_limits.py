@@ -193,7 +193,7 @@ def test_hostile(tally, folder, count):
     worst, counts = 0, {"refused": 0, "run": 0, "too large to run": 0}
     for seed in range(count):
         kind = hostile(seed, path)
-        is_small, accepted = "branch" not in kind and largest_value(path) <= SMALL, False  # largest_value() does not see values in bodies
+        is_small, accepted = "branch" not in kind and largest_value(path) <= SMALL, False  # largest_value() omits bodies
         for verb in ("inspect", "plan", "run"):
             status, taken, text = peak(verb, path)
             taken -= least + os.path.getsize(path)

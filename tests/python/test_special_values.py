@@ -25,8 +25,7 @@ DTYPES = {"f32": (np.dtype(np.float32), T.FLOAT), "f16": (np.dtype(np.float16), 
           "bf16": (np.dtype(ml_dtypes.bfloat16), T.BFLOAT16), "f64": (np.dtype(np.float64), T.DOUBLE)}
 SHAPES = [(7,), (1, 3, 10, 10), (2, 4, 25, 25), (3, 17, 100), (5, 60)]
 # Allowed rounding error, relative to each element: the largest element is 1e38 here, so an error relative to it would be useless.
-# See also
-# Case.absolute.
+# Case.absolute adds a tolerance for sums whose terms cancel.
 RELATIVE = {"f32": 2e-5, "f16": 3e-3, "bf16": 2e-2, "f64": 1e-9}
 
 

@@ -71,7 +71,7 @@ class NormWithoutBias(nn.Module):
 
 
 class AddReadTwice(nn.Module):
-    """Convolution, add and relu could be fused, but the sum is also an output, and another node reads it."""
+    """A module whose convolution, add and relu could be fused, but the sum is also an output, and another node reads it."""
 
     def __init__(self):
         super().__init__()

@@ -12,7 +12,7 @@ def sizes(r, low, high):
 
 
 def reducible(r):
-    """Returns two shapes that broadcast to the first."""
+    """Returns two random shapes, which broadcast together to the first of them."""
     shape = sizes(r, 1, 4)
     other = [size if r.random() < 0.6 else 1 for size in shape]
     return shape, other[r.randint(0, len(shape)) :]
