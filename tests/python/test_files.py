@@ -143,8 +143,11 @@ def test_budget(tally, folder):
             profile = json.load(file)
         return profile.get("partial", False), sum("time_ns" in operator for operator in profile["devices"][0]["operators"])
 
-    first = expect(tally, folder, "$C profile pads.onnx -o budget.json --seconds 2 --json")
-    partial, some = measured()
+    for seconds in (2, 1, 0.5, 0.25, 0.1):  # the first limit that is too short on this machine
+        first = expect(tally, folder, f"rm -f budget.json; $C profile pads.onnx -o budget.json --seconds {seconds} --json")
+        partial, some = measured()
+        if some < 60:
+            break
     tally.add("profile within a budget", None if partial and json.loads(first)["partial"] else "the profile is not marked as partial")
     expect(tally, folder, "$C plan pads.onnx --profile budget.json -q")
     expect(tally, folder, "$C profile pads.onnx -o budget.json --continue", "measuring")
