@@ -30,7 +30,7 @@ static void tell_refused(clv_device *device, int wanted, int available) {
   char line[160];
   if (atomic_exchange(&device->told_refused, true)) return;
   snprintf(line, sizeof line, "%s: only %d of %d threads can be created (%s): continuing with %d", device->name, available,
-           wanted, strerror(clv__threads_refused()), available);
+           wanted, strerror(clv__threads_refused(wanted)), available);
   device->host->log(device->host->self, 0, line);
 }
 #endif
@@ -43,27 +43,45 @@ uint32_t clv__cpu_threads_team(void) {
 #endif
 }
 
-int clv__cpu_threads_enter_compiling(const clv_device *device) {
+/* Sets the number of OpenMP's threads to the device's, or as many as `available` returns. Returns the previous number. */
+static int enter(clv_device *device, int (*available)(void)) {
   int before = 0;
 #ifdef _OPENMP
   before = omp_get_max_threads();
   const int wanted = device->thread_count > 0 ? device->thread_count : before;
   if (wanted != before) omp_set_num_threads(wanted);
 #endif
-  clv__cpu_cores_enter(device->cores);
+  clv__cpu_cores_enter(device->cores); /* first: new threads inherit the cores of their caller */
+#ifdef _OPENMP
+  const int count = available();
+  if (count < wanted) {
+    tell_refused(device, wanted, count);
+    omp_set_num_threads(count);
+  }
+#else
+  (void)available;
+#endif
   return before;
 }
 
-int clv__cpu_threads_enter(clv_device *device) {
-  const int before = clv__cpu_threads_enter_compiling(device);
-#ifdef _OPENMP
-  const int wanted = omp_get_max_threads(), available = clv__threads_available();
-  if (available < wanted) {
-    tell_refused(device, wanted, available);
-    omp_set_num_threads(available);
-  }
-#endif
+int clv__cpu_threads_enter_compiling(clv_device *device) {
+  const int before = enter(device, clv__threads_available_later);
+  const uint32_t team = clv__cpu_threads_team();
+  uint32_t most = atomic_load_explicit(&device->compiled_threads, memory_order_relaxed);
+  while (most < team && !atomic_compare_exchange_weak(&device->compiled_threads, &most, team)) continue;
   return before;
+}
+
+clv_status clv__cpu_threads_enter(clv_device *device, int *before, clv_error *error) {
+  *before = enter(device, clv__threads_available);
+  const uint32_t needed = atomic_load_explicit(&device->compiled_threads, memory_order_relaxed);
+  if (!device->onednn || clv__threads_refused((int)needed) == 0) return CLV_OK;
+  const uint32_t team = clv__cpu_threads_team();
+  clv__cpu_threads_leave(*before);
+  return clv__error_set(error, CLV_OUT_OF_MEMORY,
+                        "only %u of the %u threads that the model was compiled for can be created (%s): allow the user more "
+                        "processes (ulimit -u), or compile for one thread (--threads 1)",
+                        team, needed, strerror(clv__threads_refused((int)needed)));
 }
 
 int clv__cpu_threads_enter_one(void) {

@@ -163,7 +163,8 @@ clv_status clv__cpu_instance_bind_scratch(clv_device *device, clv_instance *inst
 clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                             clv_error *error) {
   if (stream != NULL && stream->recording != NULL) return clv__cpu_record(stream->recording, instance, args, error);
-  const int threads = clv__cpu_threads_enter(device);
+  int threads = 0;
+  CLV__TRY(clv__cpu_threads_enter(device, &threads, error));
   const clv__stop *stop = stream != NULL ? &stream->stop : NULL;
   const clv_status status = instance->run != NULL ? clv__cpu_run_execute(instance->run, args, stop, error)
                                                   : clv__cpu_instance_walk(instance, args, stop, error);

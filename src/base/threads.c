@@ -1,67 +1,113 @@
 /* See threads.h. */
+#define _GNU_SOURCE /* gettid, tgkill */
 #include "base/threads.h"
 
 #ifdef _OPENMP
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <unistd.h>
 
-enum { MOST_TRIED = 4096 };
+enum {
+  MOST_TRIED = 4096,
+  SPARE = 16,        /* threads that the rest of the process may start before a parallel region does */
+  MOST_YIELDS = 1000 /* while a thread ends */
+};
 
 /* The team of this thread. */
 static _Thread_local struct {
-  int tried; /* its size, or the size that was tried and refused */
-  int most;  /* limit, if `refused` is not 0 */
-  int refused;
+  int tried;    /* its size, or the size that was tried and refused */
+  int most;     /* limit, if `refused` is not 0 */
+  int refused;  /* errno */
+  int started;  /* the largest size for which a team was started */
+  bool is_near; /* to the limit: the team and SPARE more threads cannot exist */
 } here;
 
+typedef struct trial {
+  pthread_mutex_t *held;
+  pthread_t thread;
+  pid_t id;
+} trial;
+
 static void *wait_for_end(void *argument) {
-  pthread_mutex_t *held = argument;
-  pthread_mutex_lock(held);
-  pthread_mutex_unlock(held);
+  trial *one = argument;
+  one->id = gettid();
+  pthread_mutex_lock(one->held);
+  pthread_mutex_unlock(one->held);
   return NULL;
+}
+
+/* Waits until the kernel no longer counts a thread that was joined: it wakes the joining thread a little earlier. */
+static void wait_until_gone(pid_t id) {
+  for (int i = 0; i < MOST_YIELDS && tgkill(getpid(), id, 0) == 0; ++i) sched_yield();
 }
 
 /* Creates up to `count` threads that exist at the same time, and ends them. Returns how many there were; if fewer, sets *code. */
 static int try_threads(int count, int *code) {
-  pthread_t threads[MOST_TRIED];
+  trial trials[MOST_TRIED + SPARE];
   pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
   int made = 0;
   pthread_mutex_lock(&held);
-  while (made < count && (*code = pthread_create(&threads[made], NULL, wait_for_end, &held)) == 0) ++made;
+  for (; made < count; ++made) {
+    trials[made].held = &held;
+    if ((*code = pthread_create(&trials[made].thread, NULL, wait_for_end, &trials[made])) != 0) break;
+  }
   pthread_mutex_unlock(&held);
-  for (int i = 0; i < made; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < made; ++i) pthread_join(trials[i].thread, NULL);
+  for (int i = 0; i < made; ++i) wait_until_gone(trials[i].id);
   pthread_mutex_destroy(&held);
   return made;
 }
 
-static void start_team(int wanted) {
+static void try_team(int wanted) {
   int code = 0;
   const int more = wanted - 1 < MOST_TRIED ? wanted - 1 : MOST_TRIED;
-  const int made = try_threads(more, &code);
+  const int made = try_threads(more + SPARE, &code);
   here.tried = wanted;
-  here.most = 1 + made;
-  here.refused = code;
-#pragma omp parallel num_threads(1 + made)
+  here.most = 1 + (made < more ? made : more);
+  here.refused = made < more ? code : 0;
+  here.is_near = made < more + SPARE;
+}
+
+static void start_team(int wanted, int count) {
+  here.started = wanted;
+#pragma omp parallel num_threads(count)
   (void)omp_get_thread_num();
 }
 
-int clv__threads_available(void) {
+static int available(bool starts) {
   const int wanted = omp_get_max_threads();
   if (wanted <= 1 || omp_in_parallel()) return wanted;
-  if (wanted > here.tried) start_team(wanted);
-  return here.refused != 0 && here.most < wanted ? here.most : wanted;
+  if (wanted > here.tried || (starts && wanted > here.started)) try_team(wanted);
+  const int count = here.refused != 0 && here.most < wanted ? here.most : wanted;
+  if (wanted > here.started && (starts || here.is_near)) start_team(wanted, count);
+  return count;
 }
 
-int clv__threads_refused(void) {
-  return clv__threads_available() < omp_get_max_threads() ? here.refused : 0;
+int clv__threads_available(void) {
+  return available(true);
+}
+
+int clv__threads_available_later(void) {
+  return available(false);
+}
+
+int clv__threads_refused(int wanted) {
+  return here.refused != 0 && here.most < wanted ? here.refused : 0;
 }
 #else
 int clv__threads_available(void) {
   return 1;
 }
 
-int clv__threads_refused(void) {
+int clv__threads_available_later(void) {
+  return 1;
+}
+
+int clv__threads_refused(int wanted) {
+  (void)wanted;
   return 0;
 }
 #endif

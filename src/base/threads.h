@@ -8,7 +8,11 @@
  * limit is exhausted in between, the process still ends. */
 int clv__threads_available(void);
 
-/* Why fewer threads than omp_get_max_threads() are available on the calling thread, as an errno; 0: they are not fewer. */
-int clv__threads_refused(void);
+/* The same number, for work that fixes its number of threads now and runs later. Starts the team only if the system is so close
+ * to its limit that the threads might be refused later. */
+int clv__threads_available_later(void);
+
+/* Why the calling thread cannot have `wanted` threads, as an errno; 0: it can, or it never tried to. */
+int clv__threads_refused(int wanted);
 
 #endif

@@ -33,10 +33,10 @@ static bool forbid_threads(void) {
 static int run_child(void) {
   if (!forbid_threads()) return 77;
   omp_set_num_threads(WANTED);
-  if (clv__threads_available() != 1 || clv__threads_refused() != EAGAIN) return 1;
+  if (clv__threads_available_later() != 1 || clv__threads_available() != 1 || clv__threads_refused(WANTED) != EAGAIN) return 1;
   if (count_team() != 1) return 1; /* if OpenMP tried more threads, the process would end */
   omp_set_num_threads(1);
-  return clv__threads_available() == 1 && clv__threads_refused() == 0 ? 0 : 1;
+  return clv__threads_available() == 1 && clv__threads_refused(1) == 0 ? 0 : 1;
 }
 
 static void refused_threads(void **state) {
@@ -55,8 +55,9 @@ static void allowed_threads(void **state) {
   (void)state;
   const int before = omp_get_max_threads();
   omp_set_num_threads(WANTED);
+  assert_int_equal(clv__threads_available_later(), WANTED);
   assert_int_equal(clv__threads_available(), WANTED);
-  assert_int_equal(clv__threads_refused(), 0);
+  assert_int_equal(clv__threads_refused(WANTED), 0);
   assert_int_equal(count_team(), WANTED);
   omp_set_num_threads(before);
 }
@@ -68,7 +69,7 @@ static void refused_threads(void **state) {
 
 static void allowed_threads(void **state) {
   (void)state;
-  assert_int_equal(clv__threads_refused(), 0);
+  assert_int_equal(clv__threads_refused(WANTED), 0);
 }
 #endif
 

@@ -211,7 +211,8 @@ clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, 
   if (stream != NULL && stream->recording != NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a capture cannot be launched on a stream that is capturing");
   }
-  const int threads = clv__cpu_threads_enter(device);
+  int threads = 0;
+  CLV__TRY(clv__cpu_threads_enter(device, &threads, error));
   const clv_status status = launch(device, captured, stream != NULL ? &stream->stop : NULL, error);
   clv__cpu_threads_leave(threads);
   return clv__cpu_stream_note(stream, status);

@@ -1,7 +1,11 @@
 /* Tests that the threads of a device run on the cores that its options name. OpenMP's threads are bound together with the calling
- * thread, which gets its own cores back afterwards. Also tests which options are rejected, and with which message. */
+ * thread, which gets its own cores back afterwards. Also tests which options are rejected, and with which message, and the error
+ * if the system creates fewer threads for a run than for compiling. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "backends/cpu/cores.h"
 #include "backends/cpu/device.h"
@@ -82,7 +86,8 @@ static void threads_go_where_they_are_told(void **state) {
   assert_ok(cpu_host_open(&any, clv__allocator_default(), NULL, NULL, &error), error);
   assert_int_equal(count_elsewhere(3, &all), 0); /* OpenMP starts a team before the thread enters a device */
   for (int round = 0; round < 3; ++round) {
-    int before = clv__cpu_threads_enter(bound.device);
+    int before = 0;
+    assert_ok(clv__cpu_threads_enter(bound.device, &before, &error), error);
     assert_int_equal(count_elsewhere(3, &one), 0);
     const int inner = clv__cpu_threads_enter_one();
     clv__cpu_threads_leave_one(inner);
@@ -91,11 +96,12 @@ static void threads_go_where_they_are_told(void **state) {
     cpu_set_t own;
     assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
     assert_true(CPU_EQUAL(&own, &all));
-    before = clv__cpu_threads_enter(any.device);
+    assert_ok(clv__cpu_threads_enter(any.device, &before, &error), error);
     assert_int_equal(count_elsewhere(3, &all), 0);
     clv__cpu_threads_leave(before);
   }
-  const int before = clv__cpu_threads_enter(bound.device);
+  int before = 0;
+  assert_ok(clv__cpu_threads_enter(bound.device, &before, &error), error);
   assert_int_equal(count_elsewhere(5, &one), 0); /* new threads inherit the cores of their caller */
   clv__cpu_threads_leave(before);
   cpu_host_close(&any);
@@ -118,12 +124,59 @@ static void a_node_is_its_cores(void **state) {
   skip(); /* the system reports no NUMA nodes */
 }
 
+enum { SOME_USER = 54321, SKIPPED = 77 };
+
+/* Compiles a convolution for two threads and runs it when no more threads can be created. Exits with 0 if the run fails with an
+ * error that says so; without the error, OpenMP would end the process. */
+static void run_child(void) {
+  const struct rlimit none = {1, 1};
+  const int64_t image[4] = {1, 8, 16, 16}, kernel[4] = {8, 8, 3, 3};
+  clv_error error = {0};
+  cpu_host cpu;
+  cpu_program program;
+  test_graph t;
+  uint64_t seed = 1;
+  clv_tensor result = {.rank = CLV_RANK_UNKNOWN};
+  if (geteuid() == 0 && setuid(SOME_USER) != 0) _exit(SKIPPED);
+  cpu_host_threads = 2;
+  test_graph_begin(&t, clv__allocator_default(), seed);
+  test_graph_input(&t, "x", CLV_F32, 4, image);
+  test_graph_weight(&t, "w", 4, kernel);
+  test_graph_node(&t, "c", "Conv", "x,w", "y");
+  clv_graph *graph = test_graph_end(&t, "y");
+  assert_ok(cpu_host_open(&cpu, clv__allocator_default(), NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+  clv_tensor x = random_tensor(graph->allocator, &seed, 4, image);
+  if (setrlimit(RLIMIT_NPROC, &none) != 0) _exit(SKIPPED);
+  const clv_status status = cpu_program_run(&program, &x, &result, &error);
+  const bool is_clear = strstr(error.message, "only 1 of the 2 threads that the model was compiled for") != NULL;
+  clv__release(graph->allocator, x.data);
+  cpu_program_close(&program);
+  cpu_host_close(&cpu);
+  clv__graph_destroy(graph);
+  _exit(status == CLV_OUT_OF_MEMORY && is_clear ? 0 : 1);
+}
+
+static void fewer_threads_than_compiled_for(void **state) {
+  (void)state;
+#ifndef _OPENMP
+  skip();
+#endif
+  int status = 0;
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) run_child();
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  if (WEXITSTATUS(status) == SKIPPED) skip();
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_not_there_is_refused),
-      cmocka_unit_test(lists_are_read_and_written),
-      cmocka_unit_test(threads_go_where_they_are_told),
-      cmocka_unit_test(a_node_is_its_cores),
+      cmocka_unit_test(fewer_threads_than_compiled_for), /* first: a fork after OpenMP has started threads has none of them */
+      cmocka_unit_test(what_is_not_there_is_refused),    cmocka_unit_test(lists_are_read_and_written),
+      cmocka_unit_test(threads_go_where_they_are_told),  cmocka_unit_test(a_node_is_its_cores),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

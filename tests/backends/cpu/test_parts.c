@@ -76,7 +76,7 @@ static size_t whole_scratch(const layer *l) {
   spec.destination = (clv_tensor){.dtype = CLV_F32, .rank = 4, .dims = {l->images, l->outputs, l->extent, l->extent}};
   clv__arena_init(&arena, clv__allocator_default());
   assert_ok(cpu_host_open(&cpu, clv__allocator_default(), NULL, NULL, &error), error);
-  const int threads = clv__cpu_threads_enter(cpu.device);
+  const int threads = clv__cpu_threads_enter_compiling(cpu.device);
   const clv_status status = clv__dnn_convolution_create(cpu.device->dnn, &spec, &arena, &primitive, &error);
   clv__cpu_threads_leave(threads);
   const size_t scratch_bytes = status == CLV_OK ? primitive->scratch_bytes : 0;
