@@ -62,7 +62,7 @@ void cli_interrupt_exit(const char *message, int status) {
  * (cli_interrupt_keep()) has until a further signal. Then ends the process. */
 static void *watch(void *unused) {
   (void)unused;
-  int number;
+  int number, again = 0;
   sigset_t ours;
   fill_set(&ours);
   pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
@@ -70,10 +70,10 @@ static void *watch(void *unused) {
   atomic_store(&caught, number);
   atomic_store(&is_interrupted, true);
   uint64_t end_ns = clv__clock_ns() + GRACE_MS * UINT64_C(1000000);
-  for (uint64_t now_ns = clv__clock_ns(); now_ns < end_ns; now_ns = clv__clock_ns()) {
-    if (next_signal((int)((end_ns - now_ns) / 1000000) + 1) != 0) break;
+  for (uint64_t now_ns = clv__clock_ns(); now_ns < end_ns && again == 0; now_ns = clv__clock_ns()) {
+    again = next_signal((int)((end_ns - now_ns) / 1000000) + 1);
   }
-  while (atomic_load(&is_kept) && next_signal(GRACE_MS) == 0) continue;
+  while (again == 0 && atomic_load(&is_kept)) again = next_signal(GRACE_MS);
   cli_interrupt_exit("interrupted", cli_interrupt_status()); /* on a terminal, the line already shows ^C */
 }
 
