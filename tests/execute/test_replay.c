@@ -219,8 +219,9 @@ static void run_all(world *w, runner *runners, uint32_t count, void *(*phase)(vo
     size_t now = live_bytes(w), *half = &most[p < PHASES / 2 ? 0 : 1];
     if (now > *half) *half = now;
   }
-  /* The shapes with captures differ from phase to phase, and therefore the memory that captures need. */
-  if (most[1] > most[0] + most[0] / 10) fail_msg("memory grew from %zu to %zu bytes", most[0], most[1]);
+  /* The shapes with captures differ from phase to phase, and therefore the memory that captures need. On a busy machine, two runs
+   * may first be in flight at once in a late phase. A leak of 1 KB per run exceeds the limit. */
+  if (most[1] > most[0] + most[0] / 4) fail_msg("memory grew from %zu to %zu bytes", most[0], most[1]);
 }
 
 static void check_counters(const clv_session *session, uint64_t runs, double least_hits) {
