@@ -247,7 +247,7 @@ static void subject_open(subject *s, clv_context *context, const char *path, uin
     size_t size_bytes;
     if (value->type.data != NULL) continue; /* an initializer is its default value */
     if (s->input_count == MOST_VALUES || value->type.dtype != CLV_F32 || !clv__tensor_size_bytes(&value->type, &size_bytes)) {
-      no_model(path, "its inputs are not f32 of known shapes");
+      no_model(path, "it must have at most 64 inputs, all f32 and of known shapes");
     }
     s->input_names[s->input_count] = value->name;
     clv_tensor *input = &s->inputs[s->input_count++];
@@ -260,7 +260,7 @@ static void subject_open(subject *s, clv_context *context, const char *path, uin
     const clv__value *value = &s->graph->values[s->graph->outputs[i]];
     size_t size_bytes;
     if (i == MOST_VALUES || !clv__tensor_size_bytes(&value->type, &size_bytes))
-      no_model(path, "its outputs' shapes are not known");
+      no_model(path, "it must have at most 64 outputs, all of known shapes");
     s->output_names[i] = value->name;
     s->outputs[i] = s->direct_outputs[i] = value->type;
     s->outputs[i].data = aligned_alloc(64, clv__align_up(size_bytes + 1, 64));

@@ -430,9 +430,11 @@ def load_module(path, name):
     found = getattr(source, name, None)
     if found is None:
         raise ExportError(f"{path} does not define '{name}'")
+    if not callable(found):
+        raise ExportError(f"{path}: '{name}' is of type {type(found).__name__}; expected a torch.nn.Module, or what returns one")
     module = found if isinstance(found, torch.nn.Module) else found()
     if not isinstance(module, torch.nn.Module):
-        raise ExportError(f"{path}: '{name}' is not a torch.nn.Module, but of type {type(module).__name__}")
+        raise ExportError(f"{path}: {name}() returns an object of type {type(module).__name__}, not a torch.nn.Module")
     return module
 
 

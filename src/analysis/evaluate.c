@@ -299,8 +299,8 @@ static clv_status check_stop(const clv__evaluation *how, clv_error *error) {
   return clv__error_set(error, CLV_CANCELLED, "it was stopped");
 }
 
-/* Runs the nodes of a graph, or of part of one, once the values that exist before the first node are set. `outputs` are zeroed on
- * entry. */
+/* Runs the nodes of a graph, or of part of one, and stores the results in `outputs`. The caller has set the values that exist
+ * before the first node, and has zeroed `outputs`. After an error they are zero again. */
 static clv_status run_nodes(run *r, clv_tensor *outputs, const clv__evaluation *how, clv_error *error) {
   clv_status status = CLV_OK;
   for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) {

@@ -1,4 +1,4 @@
-/* The operator of the join family that has its own infer file. infer.c has the table. */
+/* The operator of the join family whose inference is in a file of its own. infer.c has the others and the family's table. */
 #ifndef CLEAVE_OPERATORS_JOIN_INFER_H
 #define CLEAVE_OPERATORS_JOIN_INFER_H
 

@@ -88,20 +88,17 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #include "backends/common/kernels/attention/body.h"
 #include "backends/common/kernels/attention/tiles.h"
 
-/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0, and then it is not used. */
-static int64_t times(int64_t a, int64_t b) {
-  return (int64_t)((uint64_t)a * (uint64_t)b);
-}
-
 /* How the query rows that share one head of K and V are divided into tasks. The division depends only on shapes. */
 typedef struct cut {
   bool tiled;
   int64_t rows, task_rows, chunks;
 } cut;
 
+/* Called only if the output or the scores have elements (has_output()). Their number is a multiple of all these products, which
+ * therefore do not overflow. */
 static cut cut_of(const clv__attention *a) {
-  const int64_t pairs = times(a->batches, a->heads);
-  cut c = {.rows = times(a->group, a->queries), .task_rows = FEW};
+  const int64_t pairs = a->batches * a->heads;
+  cut c = {.rows = a->group * a->queries, .task_rows = FEW};
   c.tiled = c.rows >= MANY && a->scores == NULL && a->rounding == CLV_DTYPE_NONE;
   if (c.tiled) {
     int64_t chunks = (c.rows + TASK_ROWS - 1) / TASK_ROWS;
