@@ -202,6 +202,8 @@ def test_together(folder):
 
 
 def main():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # background jobs of a shell, and nohup, ignore some of them
+        signal.signal(number, signal.SIG_DFL)
     for test in (test_loop, test_products, test_bench, test_profile, test_writes, test_together):
         with tempfile.TemporaryDirectory() as folder:
             test(folder)
