@@ -82,6 +82,7 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info) {
       .max_partition_inputs = spec->max_partition_inputs,
       .max_partition_nodes = spec->max_partition_nodes,
       .silicon = spec->speed.given ? NULL : "cpu", /* with a speed model it simulates a chip other than the CPU */
+      .computes_views = spec->computes_views,
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }

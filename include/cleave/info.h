@@ -69,6 +69,10 @@ typedef struct clv_device_info {
   /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices with the same name
    * share it, and slow each other down when they run at the same time. NULL: unknown. */
   const char *silicon;
+  /* The device computes views (Reshape, Flatten, Identity) into memory of its own. If this is false, the host renames a value in
+   * the device's memory where the device does not support the view: the next partition reads the same bytes with another shape.
+   */
+  bool computes_views;
 } clv_device_info;
 
 typedef struct clv_host clv_host;       /* the services of the library for a backend: plugin/backend.h */

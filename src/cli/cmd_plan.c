@@ -66,7 +66,7 @@ static clv_status print_json(cli_invocation *cli, const cli_job *job, const cli_
   json_t *timings = json_object_get(root, "timings_ms"), *sums = json_object();
   json_object_set_new(timings, "load", cli_json_real(job->load_ms));
   json_object_set_new(timings, "plan", cli_json_real(job->plan_ms));
-  json_object_set_new(sums, "partitions", json_integer(job->plan->partition_count));
+  json_object_set_new(sums, "partitions", json_integer(job->plan->partition_count - job->plan->hosted_count));
   json_object_set_new(sums, "transfers", json_integer(totals.inner_transfers));
   json_object_set_new(sums, "transfer_bytes", json_integer((json_int_t)totals.inner_bytes));
   json_object_set_new(sums, "own_transfers", json_integer(totals.own_transfers));

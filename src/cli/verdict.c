@@ -44,12 +44,17 @@ static void add_number(clv__table *table, bool is_known, double number) {
     clv__table_cell(table, "%s", "");
 }
 
+static uint32_t count_verified(const clv__mismatch *m) {
+  return m->partitions_checked - m->partitions_unknown - m->partitions_hosted;
+}
+
 static void write_checks(const clv_plan *plan, const clv__mismatch *m, clv__text *text) {
   clv__table table;
   clv__table_init(&table, text->allocator, "rllrrl", true);
   static const char *const header[] = {"partition", "device", "worst output", "difference", "tolerance", "allowed"};
   for (size_t i = 0; i < sizeof header / sizeof *header; ++i) clv__table_cell(&table, "%s", header[i]);
   for (uint32_t p = 0; p < m->partitions_checked; ++p) {
+    if (plan->partitions[p].is_hosted) continue;
     const clv__partition_check *check = &m->checks[p];
     const bool is_compared = check->value != CLV__NO_ID;
     clv__text name, rule;
@@ -79,7 +84,7 @@ void cli_verdict_write(const cli_invocation *cli, const clv_plan *plan, const cl
   if (!cli->quiet) write_checks(plan, m, text);
   if (m->partition == CLV__NO_ID) {
     clv__text_append(text, "%sverified%s ", cli_begin(cli, CLI_GREEN), cli_reset(cli));
-    clv__label_plural(text, m->partitions_checked - m->partitions_unknown, "partition");
+    clv__label_plural(text, count_verified(m), "partition");
     clv__text_append(text, ": all match the reference within tolerance");
     if (m->partitions_unknown > 0)
       clv__text_append(text, "; %u not verified: the reference does not support their operators", m->partitions_unknown);
@@ -98,6 +103,7 @@ void cli_verdict_write(const cli_invocation *cli, const clv_plan *plan, const cl
 static json_t *checks_json(const clv_plan *plan, const clv__mismatch *m) {
   json_t *list = json_array();
   for (uint32_t p = 0; p < m->partitions_checked; ++p) {
+    if (plan->partitions[p].is_hosted) continue;
     const clv__partition_check *check = &m->checks[p];
     const clv__difference *worst = &check->difference;
     json_t *object = json_object();
@@ -123,7 +129,7 @@ static json_t *checks_json(const clv_plan *plan, const clv__mismatch *m) {
 json_t *cli_verdict_json(const clv_plan *plan, const clv__mismatch *m) {
   json_t *object = json_object();
   json_object_set_new(object, "equal", json_boolean(m->partition == CLV__NO_ID));
-  json_object_set_new(object, "partitions_checked", json_integer(m->partitions_checked - m->partitions_unknown));
+  json_object_set_new(object, "partitions_checked", json_integer(count_verified(m)));
   json_object_set_new(object, "partitions_unknown", json_integer(m->partitions_unknown));
   json_object_set_new(object, "partitions", checks_json(plan, m));
   if (m->partition == CLV__NO_ID) return object;

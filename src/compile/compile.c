@@ -9,7 +9,7 @@ static double now_ms(void) {
 }
 
 const char *clv__source_word(clv__source source) {
-  static const char *const words[] = {"memory", "folder", "disk", "compiled", "not kept"};
+  static const char *const words[] = {"memory", "folder", "disk", "compiled", "not kept", "hosted"};
   return words[source];
 }
 
@@ -271,11 +271,13 @@ clv_status clv__executables_init(const clv_plan *plan, const clv_compile_options
       status = clv__error_memory(error, plan->partition_count * (sizeof *all->partitions + sizeof *list));
     }
   }
+  uint32_t count = 0;
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
     const clv__partition *partition = &plan->partitions[p];
-    list[p] = (work){p, partition->device, clv__partition_sized(partition), &all->partitions[p]};
+    all->partitions[p].origin.source = CLV__SOURCE_HOSTED;
+    if (!partition->is_hosted) list[count++] = (work){p, partition->device, clv__partition_sized(partition), &all->partitions[p]};
   }
-  if (status == CLV_OK) status = compile_all(all, list, plan->partition_count, &all->arena, error);
+  if (status == CLV_OK) status = compile_all(all, list, count, &all->arena, error);
   clv__devices_unlock(plan->devices);
   if (status != CLV_OK) clv__executables_finish(all);
   return status;

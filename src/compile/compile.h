@@ -13,9 +13,10 @@ typedef enum clv__source {
   CLV__SOURCE_FOLDER,   /* compiled ahead of time */
   CLV__SOURCE_DISK,     /* found in the cache's directory */
   CLV__SOURCE_COMPILED, /* compiled, and now in the cache */
-  CLV__SOURCE_NOT_KEPT  /* compiled, but not cached: the next session compiles it again */
+  CLV__SOURCE_NOT_KEPT, /* compiled, but not cached: the next session compiles it again */
+  CLV__SOURCE_HOSTED    /* there is none: the host renames the partition's views */
 } clv__source;
-const char *clv__source_word(clv__source source); /* "memory", "folder", "disk", "compiled", "not kept" */
+const char *clv__source_word(clv__source source); /* "memory", "folder", "disk", "compiled", "not kept", "hosted" */
 
 typedef struct clv__origin {
   clv__source source;

@@ -61,6 +61,7 @@ static json_t *empty_partitions(const clv_plan *plan) {
     json_object_set_new(item, "nodes", json_integer(plan->partitions[p].node_count));
     json_object_set_new(item, "onnx", json_string(name));
     json_object_set_new(item, "executables", json_array());
+    if (plan->partitions[p].is_hosted) json_object_set_new(item, "reason", json_string("the host renames these views"));
     json_array_append_new(list, item);
   }
   return list;

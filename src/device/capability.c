@@ -64,6 +64,7 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
                                clv_error *error) {
   clv__arena_init(&capability->arena, clv__context_allocator(devices->context));
   capability->device_count = devices->count;
+  capability->hosted = NULL;
   size_t cells = (size_t)whole->node_count * devices->count;
   capability->reasons = clv__arena_allocate_zero(&capability->arena, cells, sizeof *capability->reasons);
   const clv_host *host = clv__context_host(devices->context);
@@ -109,4 +110,5 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
 void clv__capability_finish(clv__capability *capability) {
   clv__arena_finish(&capability->arena);
   capability->reasons = NULL;
+  capability->hosted = NULL;
 }

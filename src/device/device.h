@@ -109,6 +109,7 @@ typedef struct clv__capability {
   clv__arena arena;
   uint32_t device_count;
   const char **reasons; /* [node * device_count + device]: NULL if supported, otherwise the reason why not */
+  uint16_t *hosted;     /* by node: bit d: a view that device d rejects, and that the host renames in its memory; NULL: none */
 } clv__capability;
 
 /* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL: every
@@ -119,8 +120,14 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
                                clv_error *error);
 void clv__capability_finish(clv__capability *capability);
 
-static inline const char *clv__capability_reason(const clv__capability *capability, clv_node_id node, uint32_t device) {
+/* The device's own answer. */
+static inline const char *clv__capability_answer(const clv__capability *capability, clv_node_id node, uint32_t device) {
   return capability->reasons[(size_t)node * capability->device_count + device];
+}
+/* Why the node cannot be on the device; NULL if it can, because the device supports it or the host renames it there. */
+static inline const char *clv__capability_reason(const clv__capability *capability, clv_node_id node, uint32_t device) {
+  if (capability->hosted != NULL && (capability->hosted[node] >> device & 1u) != 0) return NULL;
+  return clv__capability_answer(capability, node, device);
 }
 
 #endif

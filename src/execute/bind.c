@@ -144,7 +144,8 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
 static const void *output_data(clv__request *request, const clv_tensor *inputs, uint32_t index) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
-  clv_value_id value = output_value(plan, index);
+  /* An input that only the host renames has no slot. */
+  clv_value_id value = clv__plan_storage(plan, output_value(plan, index), CLV__SPACE_HOST);
   if (request->engine->constants[index] != NULL) return request->engine->constants[index];
   for (uint32_t k = 0; k < graph->input_count && graph->values[value].is_input; ++k) {
     if (graph->inputs[k] == value) return inputs[k].dtype != CLV_DTYPE_NONE ? inputs[k].data : request->engine->defaults[k];

@@ -86,6 +86,7 @@ static clv_status add_executables(writing *w, clv_error *error) {
   const clv__request *request = w->session->requests[0];
   for (uint32_t p = 0; p < w->plan->partition_count; ++p) {
     const clv__compiled *first = &engine->executables.partitions[p];
+    if (w->plan->partitions[p].is_hosted) continue;
     CLV__TRY(clv__folder_add_executable(w->writer, p, first, error));
     const clv__prepared *prepared = request != NULL ? request->prepared : NULL;
     const clv__compiled *own = prepared != NULL ? &prepared->partitions[p].own : NULL;

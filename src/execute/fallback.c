@@ -120,7 +120,8 @@ static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan
   clv__incident *incident = &session->incidents[session->incident_count + f->taken_count++];
   *incident = (clv__incident){.device = device, .status = status};
   snprintf(incident->text, sizeof incident->text, "%.*s", (int)sizeof incident->text - 1, error->message);
-  for (uint32_t p = 0; p < old->partition_count; ++p) incident->partition_count += old->partitions[p].device == device;
+  for (uint32_t p = 0; p < old->partition_count; ++p)
+    incident->partition_count += old->partitions[p].device == device && !old->partitions[p].is_hosted;
   for (clv_node_id n = 0; n < old->graph->node_count; ++n) {
     if (old->placement.devices[n] == device && plan->placement.devices[n] != CLV__NO_ID)
       incident->onto |= 1u << plan->placement.devices[n];

@@ -19,6 +19,7 @@ uint32_t clv__space_owner(const clv_plan *plan, uint32_t space) {
 }
 
 static void touch(clv__prepared *prepared, clv_value_id value, uint32_t space, uint32_t step) {
+  value = clv__plan_storage(clv__request_plan(prepared->request), value, space);
   uint32_t *index = &prepared->slot_of[(size_t)value * prepared->request->session->devices->space_count + space];
   if (*index == CLV__NO_ID) {
     *index = prepared->slot_count;
@@ -386,6 +387,16 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
   if (status == CLV_OK) return status;
   if (device != CLV__NO_ID) clv__request_blame(prepared->request, device, status);
   return clv__error_prefix(error, status, "memory for a value between partitions");
+}
+
+clv_binding clv__prepared_operand(const clv__prepared *prepared, clv_value_id value, uint32_t space) {
+  const clv__slot *slot = clv__prepared_slot(prepared, value, space);
+  clv_binding binding = clv__prepared_binding(prepared, slot);
+  if (slot->value == value) return binding;
+  void *data = (void *)binding.type.data;
+  binding.type = prepared->types[value];
+  binding.type.data = data;
+  return binding;
 }
 
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot) {

@@ -107,7 +107,8 @@ static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, const 
   CLV__TRY(fill_types(prepared, inputs, shapes, error));
   CLV__TRY(clv__prepared_plan_memory(prepared, error));
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_make(&prepared->partitions[p], from, error));
+    if (!plan->partitions[p].is_hosted && inputs_are_static(prepared, p))
+      CLV__TRY(clv__instance_make(&prepared->partitions[p], from, error));
   }
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     if (!plan->steps[s].is_transfer) prepared->partitions[plan->steps[s].index].step = s;

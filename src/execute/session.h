@@ -87,6 +87,7 @@ typedef struct clv__mismatch {
   double tolerance; /* the allowed difference, absolute */
   uint32_t partitions_checked;
   uint32_t partitions_unknown; /* of these: executed but not compared, because an operator has no reference */
+  uint32_t partitions_hosted;  /* of these: not executed, because the host renames their views */
   /* One per checked partition. The session owns them; its next verification frees them. */
   const clv__partition_check *checks;
 } clv__mismatch;

@@ -75,7 +75,7 @@ struct clv__prepared {
                          `types` without buckets */
   uint32_t slot_count;
   clv__slot *slots;
-  uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
+  uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID; of a hosted view: that of its source */
   size_t space_bytes[CLV__MAX_DEVICES + 1];
   uint64_t space_bound_bytes[CLV__MAX_DEVICES + 1];
   uint64_t moves; /* incremented whenever a value's own memory is replaced */
@@ -315,12 +315,15 @@ void clv__stage_release(clv__partition_state *state);
 clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error);
 void clv__prepared_release_memory(clv__prepared *prepared);
 static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_value_id value, uint32_t space) {
+  value = clv__plan_storage(clv__request_plan(prepared->request), value, space);
   uint32_t index = prepared->slot_of[(size_t)value * prepared->request->session->devices->space_count + space];
   return index == CLV__NO_ID ? NULL : &prepared->slots[index];
 }
 /* At the beginning of a run, while nothing uses the request's memory: tells the devices that they may discard the values of the
  * last run. */
 void clv__prepared_discard(const clv__prepared *prepared);
+/* The current location of a value in a memory space, with its own type: a hosted view has the location of its source. */
+clv_binding clv__prepared_operand(const clv__prepared *prepared, clv_value_id value, uint32_t space);
 /* The current location of a slot's value. */
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot);
 /* Makes room for a value whose size has only just become known. */

@@ -131,8 +131,7 @@ clv_status clv__request_bind(clv__request *request, uint32_t index, clv_error *e
   clv__partition_state *state = &prepared->partitions[index];
   CLV__TRY(clv__instance_fit(state, error));
   for (uint32_t i = 0; i < view->input_count; ++i) {
-    const clv__slot *slot = clv__prepared_slot(prepared, view->values[view->inputs[i]], space);
-    state->inputs[i] = clv__prepared_binding(prepared, slot);
+    state->inputs[i] = clv__prepared_operand(prepared, view->values[view->inputs[i]], space);
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv_value_id value = view->values[view->outputs[i]];

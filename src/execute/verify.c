@@ -73,13 +73,13 @@ static clv_status copy_out(clv__request *request, uint32_t device, const clv_ten
 }
 
 /* Copies a reference value, or a streamed weight, into the slot that a partition reads. */
-static clv_status feed(clv__request *request, uint32_t partition, const clv_tensor *value, bool is_constant, clv__slot *slot,
-                       clv_error *error) {
+static clv_status feed(clv__request *request, uint32_t partition, clv_value_id id, const clv_tensor *value, bool is_constant,
+                       clv__slot *slot, clv_error *error) {
   uint32_t device = clv__request_plan(request)->partitions[partition].device;
   size_t size_bytes;
   if (!clv__tensor_size_bytes(value, &size_bytes)) return CLV_OK;
-  request->prepared->types[slot->value] = *value;
-  request->prepared->types[slot->value].data = NULL;
+  request->prepared->types[id] = *value;
+  request->prepared->types[id].data = NULL;
   if (slot->space == CLV__SPACE_HOST) {
     slot->bound = value->data; /* inputs are only read */
     return CLV_OK;
@@ -228,11 +228,15 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   bool is_known = clv__view_is_known(view);
   mismatch->partitions_unknown += !is_known;
   if (is_known) CLV__TRY(evaluate_partition(ref, view, error));
+  if (partition->is_hosted) { /* readers of the views get them from the reference */
+    ++mismatch->partitions_hosted;
+    return CLV_OK;
+  }
   for (uint32_t i = 0; i < view->input_count; ++i) {
     clv_value_id value = view->values[view->inputs[i]];
     bool is_constant;
     const clv_tensor *input = input_of(ref, value, &is_constant);
-    CLV__TRY(feed(request, index, input, is_constant, clv__prepared_slot(prepared, value, space), error));
+    CLV__TRY(feed(request, index, value, input, is_constant, clv__prepared_slot(prepared, value, space), error));
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv__slot *slot = clv__prepared_slot(prepared, view->values[view->outputs[i]], space);

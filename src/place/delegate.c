@@ -43,7 +43,7 @@ static clv_status place_node(const delegating *d, uint32_t node, clv_error *erro
   if (clv__node_is_view(problem, node)) {
     uint32_t source = clv__node_source(problem, node), at = source == CLV__NONE ? CLV__NONE : d->placing->devices[source];
     uint32_t rest = problem->supports[node] & ~(((1u << d->last) - 1) & d->closed);
-    if (at != CLV__NONE && ((take | rest) >> at & 1u) != 0) {
+    if (at != CLV__NONE && (((take | rest) >> at & 1u) != 0 || clv__is_hosted(problem, node, at))) {
       *device = at;
       *cause = "view";
       return CLV_OK;

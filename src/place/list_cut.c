@@ -10,6 +10,7 @@ typedef struct part {
   uint32_t node_count;
   uint32_t inputs; /* see count_inputs() */
   bool streams;    /* it reads a streamed weight */
+  bool is_hosted;  /* it has only hosted views */
 } part;
 
 typedef struct walk {
@@ -21,12 +22,17 @@ typedef struct walk {
   uint32_t *copied;      /* by value: memory spaces it was copied to, not counting the one it was computed in */
   uint32_t *seen;        /* by value, for devices with an input limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
-  uint32_t latest[16];   /* by device: its latest partition so far */
+  uint32_t latest[16];   /* by device: its latest partition so far that is not of hosted views */
+  uint32_t open;         /* the partition that the run of the list is in; CLV__NONE at the beginning */
   clv__views views;
 } walk;
 
 static uint32_t group_of(const walk *w, uint32_t node) {
   return w->placing->groups == NULL ? CLV__NONE : w->placing->groups[node];
+}
+
+static bool is_hosted(const walk *w, uint32_t node) {
+  return clv__is_hosted(w->problem, node, w->placing->devices[node]);
 }
 
 static uint32_t any_node_of(const walk *w, uint32_t partition) {
@@ -130,6 +136,7 @@ static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   uint32_t device = w->placing->devices[view], limit = limit_of(w, device);
   uint32_t max_nodes = problem->limits[device].max_nodes;
   if (w->cut->devices[partition] != device || group_of(w, any_node_of(w, partition)) != group_of(w, view)) return false;
+  if (w->parts[partition].is_hosted) return false;
   if (max_nodes > 0 && w->parts[partition].node_count >= max_nodes) return false;
   for (uint32_t r = problem->read_offsets[view]; r < problem->read_offsets[view + 1]; ++r) {
     uint32_t producer = problem->producers[problem->reads[r]];
@@ -149,8 +156,8 @@ static uint32_t find_earlier(const walk *w, uint32_t view) {
 /* Puts the view into an earlier partition if one has room, and returns whether it did. If none has, the view may have changed to
  * the device of the run around it. */
 static bool place_view(walk *w, uint32_t view) {
-  if (w->cut->count == 0) return false;
-  uint32_t open = w->cut->count - 1, around = w->cut->devices[open], around_group = group_of(w, any_node_of(w, open));
+  if (w->open == CLV__NONE) return false;
+  uint32_t open = w->open, around = w->cut->devices[open], around_group = group_of(w, any_node_of(w, open));
   if (w->placing->devices[view] == around && group_of(w, view) == around_group) return false;
   uint32_t earlier = find_earlier(w, view);
   if (earlier != CLV__NONE) {
@@ -158,7 +165,8 @@ static bool place_view(walk *w, uint32_t view) {
     return true;
   }
   bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE || w->views.stays[view];
-  if (is_fixed || !clv__can_run(w->problem, view, around) || (w->options->closed >> around & 1u) != 0) return false;
+  if (is_fixed || !clv__can_run(w->problem, view, around) || clv__is_hosted(w->problem, view, around)) return false;
+  if ((w->options->closed >> around & 1u) != 0) return false;
   w->placing->devices[view] = around;
   w->placing->causes[view] = w->options->joined;
   if (w->placing->groups != NULL) w->placing->groups[view] = around_group;
@@ -167,10 +175,35 @@ static bool place_view(walk *w, uint32_t view) {
 
 /* ---- The walk ---- */
 
+/* Puts a hosted view into a partition of such views, which comes after the open one. That stays open for nodes that do not read
+ * the view. */
+static void place_hosted(walk *w, uint32_t view) {
+  uint32_t device = w->placing->devices[view], into = w->cut->count - 1;
+  bool fits = w->cut->count > 0 && w->parts[into].is_hosted && w->cut->devices[into] == device;
+  if (!fits || group_of(w, any_node_of(w, into)) != group_of(w, view)) {
+    into = w->cut->count++;
+    w->cut->devices[into] = device;
+    w->cut->nodes[into] = view;
+    w->parts[into] = (part){.is_hosted = true};
+  }
+  ++w->parts[into].node_count;
+  w->cut->partition_of[view] = into;
+}
+
+/* Returns whether the node reads from a partition after `partition`. */
+static bool reads_later(const walk *w, uint32_t node, uint32_t partition) {
+  const clv__problem *problem = w->problem;
+  for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t producer = problem->producers[problem->reads[r]];
+    if (producer != CLV__NONE && w->cut->partition_of[producer] > partition) return true;
+  }
+  return false;
+}
+
 /* Returns whether the node can be in the open partition; if so, `inputs` is how many inputs it adds there. */
 static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
-  if (w->cut->count == 0) return false;
-  uint32_t open = w->cut->count - 1, device = w->placing->devices[node];
+  if (w->open == CLV__NONE || reads_later(w, node, w->open)) return false;
+  uint32_t open = w->open, device = w->placing->devices[node];
   const part *run = &w->parts[open];
   if (w->cut->devices[open] != device || group_of(w, any_node_of(w, open)) != group_of(w, node)) return false;
   uint32_t max_nodes = w->problem->limits[device].max_nodes, limit = limit_of(w, device);
@@ -187,7 +220,7 @@ static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error 
   w->cut->devices[partition] = device;
   w->cut->nodes[partition] = node;
   w->parts[partition] = (part){0};
-  w->latest[device] = partition;
+  w->latest[device] = w->open = partition;
   *inputs = count_inputs(w, node, partition);
   if (limit == 0 || *inputs <= limit) return CLV_OK;
   return clv__split_too_many_inputs(w->problem, node, device, *inputs, error);
@@ -207,12 +240,17 @@ static void gather(const clv__problem *problem, const part *parts, clv__cut *cut
 static clv_status walk_list(walk *w, clv_error *error) {
   const clv__problem *problem = w->problem;
   memset(w->latest, 0xff, sizeof w->latest); /* CLV__NONE */
+  w->open = CLV__NONE;
   for (uint32_t i = 0; i < problem->node_count; ++i) {
     uint32_t node = w->views.order[i];
+    if (is_hosted(w, node)) {
+      place_hosted(w, node);
+      continue;
+    }
     if (clv__node_is_view(problem, node) && place_view(w, node)) continue;
     uint32_t inputs;
     if (!fits_open(w, node, &inputs)) CLV__TRY(open_with(w, node, &inputs, error));
-    add_to_partition(w, node, w->cut->count - 1, inputs);
+    add_to_partition(w, node, w->open, inputs);
   }
   return CLV_OK;
 }

@@ -19,7 +19,7 @@ static int compare_ranked(const void *a, const void *b) {
 
 static bool is_read_there(const clv__stream *s, uint32_t node, uint32_t weight, const uint16_t *streamed) {
   if (s->devices[node] != s->device || s->problem->spaces[s->device] == 0) return false;
-  if (!clv__can_stream(s->problem, weight, s->device)) return false;
+  if (!clv__can_stream(s->problem, weight, s->device) || clv__is_hosted(s->problem, node, s->device)) return false;
   return streamed == NULL || (streamed[weight] >> s->device & 1u) == 0;
 }
 

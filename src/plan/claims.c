@@ -19,7 +19,8 @@ static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count)
   for (uint32_t i = 0; i < count; ++i) {
     if (nodes[i] >= c->plan->graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) return CLV_INVALID_ARGUMENT;
     uint32_t at = c->plan->problem_nodes[nodes[i]];
-    if (at == CLV__NONE || !clv__can_run(c->plan->problem, at, c->device) || c->groups[at] != CLV__NONE)
+    if (at == CLV__NONE || !clv__can_run(c->plan->problem, at, c->device) || c->groups[at] != CLV__NONE ||
+        clv__is_hosted(c->plan->problem, at, c->device))
       return CLV_INVALID_ARGUMENT;
   }
   for (uint32_t i = 0; i < count; ++i) c->groups[c->plan->problem_nodes[nodes[i]]] = c->group;
@@ -38,8 +39,9 @@ static clv_status take_out(clv_plan *plan, uint32_t device, const char *message,
   plan->gone |= 1u << device;
   plan->gone_why[device] = plan->note + strlen(name) + 2;
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
-    if (!plan->shapes->node_folded[n])
-      plan->capability.reasons[(size_t)n * plan->capability.device_count + device] = plan->gone_why[device];
+    if (plan->shapes->node_folded[n]) continue;
+    plan->capability.reasons[(size_t)n * plan->capability.device_count + device] = plan->gone_why[device];
+    plan->capability.hosted[n] &= (uint16_t) ~(1u << device);
   }
   return CLV_OK;
 }
@@ -57,7 +59,7 @@ clv_status clv__plan_ask_claims(clv_plan *plan, const clv_graph_view *whole, boo
     if (device->backend->claim == NULL || device->is_lost || (plan->gone >> c.device & 1u) != 0) continue;
     for (clv_node_id n = 0; n < graph->node_count; ++n) {
       uint32_t at = plan->problem_nodes[n];
-      is_free[n] = at != CLV__NONE && clv__can_run(plan->problem, at, c.device);
+      is_free[n] = at != CLV__NONE && clv__can_run(plan->problem, at, c.device) && !clv__is_hosted(plan->problem, at, c.device);
     }
     c.groups = clv__arena_allocate(&plan->arena, plan->problem->node_count * sizeof *c.groups);
     if (c.groups == NULL) return clv__error_memory(error, plan->problem->node_count * sizeof *c.groups);

@@ -8,7 +8,7 @@
 /* Fills a row with the figures of `other`; `plan` gives the bound. */
 static void fill(const clv_plan *plan, const clv_plan *other, clv__comparison *row) {
   const clv__problem *problem = other->problem;
-  row->partitions = other->cut.count;
+  row->partitions = other->partition_count - other->hosted_count;
   for (uint32_t i = 0; i < other->copies.count; ++i) {
     const clv__copy *copy = &other->copies.items[i];
     if (copy->is_weight || copy->before == other->cut.count || problem->producers[copy->value] == CLV__NONE) continue;

@@ -73,6 +73,7 @@ static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error
 clv_status clv__plan_check_devices(const clv_plan *plan, clv_error *error) {
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     const clv_graph_view *view = plan->partitions[p].view;
+    if (plan->partitions[p].is_hosted) continue;
     CLV__TRY(check_limits(plan, p, error));
     if (clv__view_limited_inputs(view) < view->input_count) CLV__TRY(check_streamed(plan, p, error));
   }

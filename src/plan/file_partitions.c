@@ -56,6 +56,23 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, 
   return CLV_OK;
 }
 
+/* Hosted views are in partitions of their own. */
+static clv_status check_views(const clv_plan *plan, uint32_t device, const uint32_t *ids, size_t count, clv_error *error) {
+  uint32_t view = CLV__NONE, other = CLV__NONE;
+  for (size_t i = 0; i < count; ++i) {
+    if (clv__is_hosted(plan->problem, ids[i], device))
+      view = ids[i];
+    else
+      other = ids[i];
+  }
+  if (view == CLV__NONE || other == CLV__NONE) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "node '%s': %s cannot run it: %s; the host renames it there: list it in a partition of such views, after "
+                        "that of its source",
+                        plan->problem->node_names[view], plan->devices->items[device].name,
+                        clv__capability_answer(&plan->capability, plan->problem->node_ids[view], device));
+}
+
 static clv_status read_partition(reading *r, const json_t *item, uint32_t index, clv_error *error) {
   clv_plan *plan = r->plan;
   const clv__map *names = &r->names;
@@ -88,6 +105,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
     ids[i] = plan->problem_nodes[id];
     r->cut.partition_of[ids[i]] = index;
   }
+  CLV__TRY(check_views(plan, device, ids, count, error));
   qsort(ids, count, sizeof *ids, compare_nodes);
   r->cut.devices[index] = device;
   r->cut.offsets[index + 1] = r->cut.offsets[index] + (uint32_t)count;

@@ -142,6 +142,7 @@ static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profi
   CLV__TRY(clv__view_create_whole(plan->graph, plan->shapes->types, &plan->arena, &whole, error));
   CLV__TRY(clv__capability_ask(plan->devices, whole, plan->shapes->node_folded, plan->open, NULL, NULL, NULL, &plan->capability,
                                error));
+  CLV__TRY(clv__plan_host_views(plan, error));
   CLV__TRY(read_pins(plan, root, &pins, error));
   CLV__TRY(clv__plan_set_problem(plan, &(clv__fixed){.nodes = pins, .is_grouped = true}, profile, error));
   CLV__TRY(clv__plan_read_partitions(plan, root, error));

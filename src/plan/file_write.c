@@ -69,6 +69,7 @@ static json_t *partition_json(const clv_plan *plan, uint32_t index) {
                       value_names(plan->graph, partition->view, partition->view->outputs, partition->view->output_count));
   json_object_set_new(object, "weight_bytes", json_integer((json_int_t)partition->weight_bytes));
   if (partition->is_bucketed) json_object_set_new(object, "bucketed", json_true());
+  if (partition->is_hosted) json_object_set_new(object, "hosted", json_true());
   if (json_array_size(streamed) > 0)
     json_object_set_new(object, "streamed", streamed);
   else

@@ -254,6 +254,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                                     options.support_user_data, &poll, &plan->capability, error));
   plan->time_capability_ms = now_ms() - start;
   CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
+  CLV__TRY_GOTO(clv__plan_host_views(plan, error));
   bool is_complete;
   do { /* again without each device that fails to choose its groups */
     CLV__TRY_GOTO(clv__plan_check_supported(plan, options.name_others ? whole : NULL, error));

@@ -146,7 +146,7 @@ static clv_status ask_device(clv_plan *plan, uint32_t device, clv__memory *memor
   need->scratch_bytes = 0;
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
     const clv__scratch_answer *answer;
-    if (plan->partitions[p].device != device) continue;
+    if (plan->partitions[p].device != device || plan->partitions[p].is_hosted) continue;
     status = ask(plan, p, &answer, error);
     if (status != CLV_OK) break;
     if (answer->scratch_bytes > need->scratch_bytes) need->scratch_bytes = answer->scratch_bytes;
@@ -214,6 +214,7 @@ clv_status clv__plan_memory_need(clv_plan *plan, clv_error *error) {
   if (status != CLV_OK) return status;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     uint32_t d = plan->partitions[p].device;
+    if (plan->partitions[p].is_hosted) continue;
     if (limit_of(plan, d) == 0 || plan->needs[d].is_guessed) continue;
     plan->needs[d].is_guessed = true;
     plan->needs[d].scratch_bytes = clv__sum_ns(memory.inner_bytes[d], CLV__SCRATCH_GUESS_BYTES);

@@ -44,7 +44,8 @@ clv_status clv__plan_ask_prefers(clv_plan *plan, const clv_graph_view *whole, cl
     const clv__device *device = &plan->devices->items[d];
     if (device->is_lost || device->backend->prefers == NULL) continue;
     for (uint32_t n = 0; n < problem->node_count; ++n) {
-      if (!clv__can_run(problem, n, d) || !device->backend->prefers(device->handle, whole, problem->node_ids[n])) continue;
+      if (!clv__can_run(problem, n, d) || clv__is_hosted(problem, n, d)) continue;
+      if (!device->backend->prefers(device->handle, whole, problem->node_ids[n])) continue;
       if (plan->offload == CLV__OFFLOAD_ON || pays(problem, n, d)) prefers[n] |= (uint16_t)(1u << d);
     }
   }

@@ -176,6 +176,8 @@ static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor
   view->unstreamed = plan->shapes->types;
   clv__partition *partition = &plan->partitions[index];
   *partition = (clv__partition){.device = device, .node_count = count, .nodes = view->nodes, .view = view};
+  partition->is_hosted = clv__cut_is_hosted(problem, &plan->cut, index);
+  if (partition->is_hosted) return CLV_OK;
   partition->is_bucketed = is_bucketed(plan, device, ids, count);
   if (partition->is_bucketed) {
     clv_graph_view *typical;
@@ -206,6 +208,7 @@ clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t
   for (uint32_t p = 0; p < cut->count; ++p) {
     CLV__TRY(set_partition(plan, p, types_of(plan, cut->devices[p], streamed, by_device), typical, error));
   }
+  CLV__TRY(clv__plan_name_hosted(plan, error));
   return clv__reader_counts_make(plan->problem, plan->problem_devices, &plan->arena, &plan->readers, error);
 }
 

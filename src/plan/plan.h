@@ -23,6 +23,7 @@ typedef struct clv__partition {
   /* Sizes are open but the device needs fixed sizes, so the partition is compiled separately for each bucket
    * (compile/bucket.h). */
   bool is_bucketed;
+  bool is_hosted;                /* it has only views that the host renames (hosted.c): no executable, and no step of the plan */
   const clv_graph_view *typical; /* if bucketed: the view at typical sizes, used before the sizes are known */
   uint64_t weight_bytes;         /* size of the constants that it reads */
 } clv__partition;
@@ -98,12 +99,14 @@ struct clv_plan {
   clv__cut cut;
   const uint16_t *streamed; /* by weight: bits of the devices it is streamed to; NULL: none */
   clv__copies copies;
+  uint32_t hosted_count;         /* partitions of hosted views */
+  clv_value_id *sources;         /* by value: the source of a hosted view, see clv__plan_storage(); NULL: there is none */
   const uint32_t *const *claims; /* see clv__place_input */
   const char *note;              /* from the strategy: NULL, or a sentence */
   uint32_t pass_count;           /* number of recorded passes of `propagate`; 0 unless requested */
   const struct clv__pass *passes;
 
-  uint32_t partition_count;
+  uint32_t partition_count;   /* those of hosted views included */
   clv__partition *partitions; /* in execution order: the partitions of `cut` */
   uint32_t transfer_count;
   clv__transfer *transfers; /* in execution order: the transfers of `copies` */
@@ -137,6 +140,21 @@ struct clv_plan {
 static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
   return plan->open != NULL && plan->open->typical != NULL ? plan->open->typical : plan->shapes->types;
 }
+
+/* Returns the value whose bytes the value has in the memory space: itself, or the source of a hosted view. */
+static inline clv_value_id clv__plan_storage(const clv_plan *plan, clv_value_id value, uint32_t space) {
+  clv_value_id source = plan->sources == NULL ? CLV__NO_ID : plan->sources[value];
+  if (source == CLV__NO_ID) return value;
+  uint32_t device = plan->placement.devices[plan->graph->values[value].producer];
+  return plan->devices->items[device].space == space ? source : value;
+}
+/* Returns whether output 0 of the node has the bytes of its first input, which is not a constant. */
+bool clv__plan_is_view(const clv_plan *plan, const clv__node *node);
+/* Finds the views that devices reject and that the host can rename in their memory (hosted.c). From then on, the devices'
+ * verdicts on them are yes (clv__capability_reason()). */
+clv_status clv__plan_host_views(clv_plan *plan, clv_error *error);
+/* Sets plan->sources and plan->hosted_count from the partitions. */
+clv_status clv__plan_name_hosted(clv_plan *plan, clv_error *error);
 
 /* Returns whether some graph input has a size that is known only at run time. */
 bool clv__plan_has_open_inputs(const clv_plan *plan);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "operators/infer.h"
 #include "plan/plan.h"
 
 /* The arrays under construction. */
@@ -59,16 +58,6 @@ static void number(making *m) {
   }
 }
 
-static bool is_view(const making *m, const clv__node *node) {
-  const clv__op *op = clv__op_find(node->domain, node->op);
-  if (op == NULL || (op->flags & CLV__OP_VIEW) == 0 || node->input_count == 0 || node->inputs[0] == CLV__NO_ID) return false;
-  if (is_constant(m, node->inputs[0])) return false;
-  for (uint32_t i = 1; i < node->output_count; ++i) {
-    if (node->outputs[i] != CLV__NO_ID) return false; /* a node with a mask output is not a view */
-  }
-  return true;
-}
-
 /* Builds the reads, writes and weights of every node as CSR. Each value is listed once per node, in the order of the operands. */
 static void connect(making *m) {
   const clv_graph *graph = m->plan->graph;
@@ -97,7 +86,7 @@ static void connect(making *m) {
     const clv__node *node = &graph->nodes[n];
     node_ids[at] = n;
     names[at] = node->name;
-    if (is_view(m, node)) flags[at] |= CLV__NODE_VIEW;
+    if (clv__plan_is_view(m->plan, node)) flags[at] |= CLV__NODE_VIEW;
     if (strcmp(node->op, "RotaryEmbedding") == 0) flags[at] |= CLV__NODE_LIGHT_WEIGHT;
     for (uint32_t i = 0; i < node->input_count; ++i) {
       clv_value_id value = node->inputs[i];
@@ -215,6 +204,7 @@ static bool exclude_too_large(making *m, uint32_t node, uint32_t device) {
   clv__capability *capability = &m->plan->capability;
   clv_node_id id = m->problem->node_ids[node];
   bool is_fixed = m->problem->pins[node] != CLV__NONE, has_other = false;
+  if (clv__is_hosted(m->problem, node, device)) return false;
   for (uint32_t d = 0; d < m->problem->device_count; ++d) {
     has_other = has_other || (d != device && clv__capability_reason(capability, id, d) == NULL);
   }
@@ -228,17 +218,19 @@ static void price_nodes(making *m) {
   clv__problem *problem = m->problem;
   uint32_t device_count = problem->device_count;
   uint16_t *supports = make_array(m, problem->node_count, sizeof *supports);
+  uint16_t *hosted = make_array(m, problem->node_count, sizeof *hosted);
   uint32_t *pins = make_array(m, problem->node_count, sizeof *pins);
   uint64_t *node_ns = make_array(m, (size_t)problem->node_count * device_count, sizeof *node_ns);
   uint64_t *saving_ns = make_array(m, (size_t)problem->read_offsets[problem->node_count] * device_count, sizeof *saving_ns);
   if (m->failed) return;
-  problem->supports = supports, problem->pins = pins, problem->node_ns = node_ns;
+  problem->supports = supports, problem->hosted = hosted, problem->pins = pins, problem->node_ns = node_ns;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     clv_node_id id = problem->node_ids[n];
     pins[n] = m->fixed == NULL || m->fixed->nodes == NULL ? CLV__NONE : m->fixed->nodes[id];
     for (uint32_t d = 0; d < device_count; ++d) {
       uint64_t *time_ns = &node_ns[(size_t)n * device_count + d];
       *time_ns = CLV__NO_TIME;
+      if (plan->capability.hosted != NULL) hosted[n] = plan->capability.hosted[id];
       if (clv__capability_reason(&plan->capability, id, d) != NULL || exclude_too_large(m, n, d)) continue;
       supports[n] |= (uint16_t)(1u << d);
       *time_ns = (problem->flags[n] & CLV__NODE_VIEW) != 0 ? 0 : clv__cost_node(plan->costs, id, d).time_ns;
@@ -248,7 +240,7 @@ static void price_nodes(making *m) {
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
       if (producer == CLV__NONE) continue;
-      uint16_t both = supports[n] & supports[producer];
+      uint16_t both = supports[n] & supports[producer] & (uint16_t) ~(hosted[n] | hosted[producer]);
       for (uint32_t d = 0; d < device_count; ++d) {
         if ((both >> d & 1u) == 0) continue;
         saving_ns[(size_t)r * device_count + d] =

@@ -37,7 +37,7 @@ static clv_status ask_node(const clv_plan *plan, uint32_t node, uint32_t devices
                                        &work, &view, error);
   for (uint32_t d = 0; status == CLV_OK && d < plan->devices->count; ++d) {
     view->fills = plan->shapes->fills;
-    if ((devices >> d & 1u) == 0 || !clv__can_run(plan->problem, node, d)) continue;
+    if ((devices >> d & 1u) == 0 || !clv__can_run(plan->problem, node, d) || clv__is_hosted(plan->problem, node, d)) continue;
     const uint64_t all = ask(plan, d, view), unread = unread_bytes(plan->problem, node, d);
     bytes[d] = all > unread ? all - unread : 0;
   }

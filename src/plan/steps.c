@@ -73,6 +73,18 @@ static clv_status add_transfer(work *w, uint32_t index, clv_error *error) {
   return CLV_OK;
 }
 
+/* A hosted view is there as soon as its source. */
+static void rename_views(work *w, uint32_t index) {
+  const clv__problem *problem = w->plan->problem;
+  const clv__cut *cut = &w->plan->cut;
+  uint32_t space = problem->spaces[cut->devices[index]];
+  for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {
+    uint32_t node = cut->nodes[i];
+    *maker_of(w, problem->writes[problem->write_offsets[node]], space) =
+        *maker_of(w, problem->reads[problem->read_offsets[node]], space);
+  }
+}
+
 static clv_status add_partition(work *w, uint32_t index, uint32_t first_copy, uint32_t end_copy, clv_error *error) {
   clv_plan *plan = w->plan;
   const clv__problem *problem = plan->problem;
@@ -81,6 +93,10 @@ static clv_status add_partition(work *w, uint32_t index, uint32_t first_copy, ui
   for (uint32_t i = first_copy; i < end_copy; ++i) CLV__TRY(add_transfer(w, i, error));
   for (uint32_t i = first_copy; i < end_copy; ++i) { /* depend on streamed weights here, because they have no entry in `maker` */
     if (plan->copies.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_copy, error));
+  }
+  if (plan->partitions[index].is_hosted) {
+    rename_views(w, index);
+    return CLV_OK;
   }
   for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {
     uint32_t node = cut->nodes[i];

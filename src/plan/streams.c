@@ -68,7 +68,8 @@ static bool takes(const asking *a, const clv_graph_view *view, uint32_t node, ui
 static void ask_node(const asking *a, const clv_graph_view *all, const clv_graph_view *large, uint32_t node, uint32_t device) {
   const clv__problem *problem = a->problem;
   uint32_t first = problem->weight_offsets[node], end = problem->weight_offsets[node + 1];
-  if (first == end || !clv__can_run(problem, node, device) || takes(a, all, node, device)) return;
+  if (first == end || !clv__can_run(problem, node, device) || clv__is_hosted(problem, node, device)) return;
+  if (takes(a, all, node, device)) return;
   bool has_large = false;
   for (uint32_t k = first; k < end; ++k) has_large = has_large || problem->weight_bytes[problem->weights[k]] >= LARGE_BYTES;
   bool takes_large = has_large && takes(a, large, node, device);

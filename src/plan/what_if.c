@@ -23,7 +23,7 @@ static clv_status price(const clv_plan *plan, const clv_plan_options *options, c
     return row->refusal == NULL ? clv__error_memory(error, strlen(why.message)) : CLV_OK;
   }
   if (status != CLV_OK) return clv__error_set(error, status, "%s", why.message);
-  row->partitions = other->partition_count;
+  row->partitions = other->partition_count - other->hosted_count;
   row->predicted_ns = other->predicted_ns;
   row->saved_ns = (int64_t)plan->predicted_ns - (int64_t)other->predicted_ns;
   clv_plan_destroy(other);
@@ -34,7 +34,7 @@ static uint32_t count_refused(const clv_plan *plan, const char *pattern, uint32_
   uint32_t refused = 0;
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     if (plan->shapes->node_folded[n] || !clv__node_matches_op(&plan->graph->nodes[n], pattern)) continue;
-    refused += clv__capability_reason(&plan->capability, n, device) != NULL;
+    refused += clv__capability_answer(&plan->capability, n, device) != NULL;
   }
   return refused;
 }
@@ -72,7 +72,7 @@ clv_status clv__plan_what_if_all(const clv_plan *plan, const clv_plan_options *o
     clv__map_init(&known, graph->allocator);
     for (clv_node_id n = 0; n < graph->node_count; ++n) {
       const char *op = op_of(&graph->nodes[n]);
-      if (plan->shapes->node_folded[n] || clv__capability_reason(&plan->capability, n, d) == NULL) continue;
+      if (plan->shapes->node_folded[n] || clv__capability_answer(&plan->capability, n, d) == NULL) continue;
       if (clv__map_find(&known, op) != CLV__MAP_NONE) continue;
       if (!clv__map_set(&known, op, n) ||
           !clv__array_reserve(graph->allocator, (void **)&rows, &capacity, count + 1, sizeof *rows, count)) {

@@ -74,6 +74,7 @@ static bool is_whole(const clv__leaving *l, const clv__placing *placing, uint32_
   for (uint32_t i = first; i < end; ++i) {
     uint32_t node = cut->nodes[i];
     if (placing->devices[node] != device || placing->groups[node] != group) return false;
+    if (clv__is_hosted(problem, node, device) != clv__is_hosted(problem, cut->nodes[first], device)) return false;
   }
   const clv__limits *limits = &problem->limits[device];
   return device == cut->devices[partition] || (limits->max_inputs == 0 && limits->max_nodes == 0);

@@ -33,7 +33,10 @@ static clv_status answer_no(clv_plan *plan, clv_error *error) {
   size_t cells = (size_t)plan->graph->node_count * first->device_count;
   capability->device_count = first->device_count;
   capability->reasons = clv__arena_copy(&capability->arena, first->reasons, cells * sizeof *capability->reasons);
-  if (capability->reasons == NULL) return clv__error_memory(error, cells * sizeof *capability->reasons);
+  capability->hosted = clv__arena_copy(&capability->arena, first->hosted, plan->graph->node_count * sizeof *capability->hosted);
+  if (capability->reasons == NULL || capability->hosted == NULL)
+    return clv__error_memory(error, cells * sizeof *capability->reasons);
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) capability->hosted[n] &= (uint16_t)~plan->gone;
   for (size_t i = 0; i < cells; ++i) {
     uint32_t d = (uint32_t)(i % first->device_count);
     if (clv__is_bit(plan->gone, d) && !plan->shapes->node_folded[i / first->device_count])

@@ -48,8 +48,11 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   }
   clv__text_append(text, " on %s", plan->devices->items[device].name);
   if (partition_of[id] != CLV__NO_ID) {
+    const clv__partition *partition = &plan->partitions[partition_of[id]];
     clv__text_append(text, ", partition %u%s", partition_of[id],
-                     plan->partitions[partition_of[id]].is_bucketed ? " (open sizes padded to buckets)" : "");
+                     partition->is_bucketed ? " (open sizes padded to buckets)"
+                     : partition->is_hosted ? " (renamed by the host)"
+                                            : "");
   }
   clv__text_append(text, ": %s%s%s", cause, meaning != NULL ? ": " : "", meaning != NULL ? meaning : "");
   if (note != NULL) {
@@ -66,7 +69,11 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
     int64_t delta_ns;
     clv__text line;
     clv__text_init(&line, text->allocator);
-    if (d == device) {
+    const char *refusal = clv__capability_answer(&plan->capability, id, d);
+    if (d == device && refusal != NULL) {
+      clv__text_append(&line, "does not run it: ");
+      clv__label_name(&line, refusal);
+    } else if (d == device) {
       append_price(plan, id, d, &line);
     } else if (reason != NULL) {
       clv__text_append(&line, "cannot run it: ");

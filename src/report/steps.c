@@ -17,7 +17,7 @@ enum {
 };
 
 void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals) {
-  *totals = (clv__plan_totals){.steps = plan->partition_count, .bytes_known = true};
+  *totals = (clv__plan_totals){.steps = plan->partition_count - plan->hosted_count, .bytes_known = true};
   for (uint32_t i = 0; i < plan->transfer_count; ++i) {
     const clv__transfer *transfer = &plan->transfers[i];
     bool inner = transfer->boundary == CLV__BOUNDARY_INNER, streamed = transfer->boundary == CLV__BOUNDARY_WEIGHT;
@@ -184,12 +184,17 @@ static void append_memory(const clv_plan *plan, clv__text *text) {
 void clv__report_totals(const clv_plan *plan, clv__text *text) {
   clv__plan_totals totals;
   clv__plan_totals_get(plan, &totals);
-  clv__label_plural(text, plan->partition_count, "partition");
+  clv__label_plural(text, plan->partition_count - plan->hosted_count, "partition");
   clv__text_append(text, " (");
+  uint32_t hosted = 0;
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     uint32_t partitions = 0, nodes = 0;
     for (uint32_t p = 0; p < plan->partition_count; ++p) {
       if (plan->partitions[p].device != d) continue;
+      if (plan->partitions[p].is_hosted) {
+        hosted += plan->partitions[p].node_count;
+        continue;
+      }
       ++partitions;
       nodes += plan->partitions[p].node_count;
     }
@@ -197,6 +202,11 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
     clv__label_plural(text, nodes, "node");
   }
   clv__text_append(text, ")");
+  if (hosted > 0) {
+    clv__text_append(text, "; ");
+    clv__label_plural(text, hosted, "view");
+    clv__text_append(text, " renamed by the host");
+  }
   if (totals.folded_nodes > 0) {
     clv__text_append(text, "; ");
     clv__label_plural(text, totals.folded_nodes, "node");

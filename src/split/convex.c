@@ -72,12 +72,18 @@ void clv__slots_take_better(const clv__convex *c, clv__slots *best, clv__slots *
 
 typedef struct claim {
   uint32_t device, group, node;
+  bool is_hosted;
 } claim;
+
+static bool same_color(const claim *x, const claim *y) {
+  return x->device == y->device && x->group == y->group && x->is_hosted == y->is_hosted;
+}
 
 static int compare_claims(const void *a, const void *b) {
   const claim *x = a, *y = b;
   if (x->device != y->device) return x->device < y->device ? -1 : 1;
   if (x->group != y->group) return x->group < y->group ? -1 : 1;
+  if (x->is_hosted != y->is_hosted) return x->is_hosted ? 1 : -1;
   return (x->node > y->node) - (x->node < y->node);
 }
 
@@ -85,10 +91,12 @@ static clv_status color_claims(clv__convex *c, const uint32_t *devices, const ui
   uint32_t n = c->problem->node_count;
   claim *claims = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *claims);
   if (claims == NULL) return clv__error_memory(error, (size_t)n * sizeof *claims);
-  for (uint32_t i = 0; i < n; ++i) claims[i] = (claim){devices[i], groups[i], i};
+  for (uint32_t i = 0; i < n; ++i) {
+    claims[i] = (claim){devices[i], groups == NULL ? CLV__NONE : groups[i], i, clv__is_hosted(c->problem, i, devices[i])};
+  }
   qsort(claims, n, sizeof *claims, compare_claims);
   for (uint32_t i = 0; i < n; ++i) {
-    if (i == 0 || claims[i].device != claims[i - 1].device || claims[i].group != claims[i - 1].group) {
+    if (i == 0 || !same_color(&claims[i], &claims[i - 1])) {
       c->color_devices[c->color_count] = claims[i].device;
       c->color_is_claimed[c->color_count] = claims[i].group != CLV__NONE;
       c->has_claims = c->has_claims || claims[i].group != CLV__NONE;
@@ -102,7 +110,8 @@ static clv_status color_claims(clv__convex *c, const uint32_t *devices, const ui
 static clv_status find_colors(clv__convex *c, const uint32_t *devices, const uint32_t *groups, clv_error *error) {
   const clv__problem *problem = c->problem;
   uint32_t n = problem->node_count, color_of[32], used = 0, flags = 0;
-  size_t room = groups == NULL ? 32 : (size_t)n + 1;
+  size_t room = (size_t)n + 32;
+  bool has_hosted = false;
   c->colors = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *c->colors);
   c->color_devices = clv__arena_allocate(&c->scratch, room * sizeof *c->color_devices);
   c->color_is_claimed = clv__arena_allocate_zero(&c->scratch, room, sizeof *c->color_is_claimed);
@@ -116,10 +125,11 @@ static clv_status find_colors(clv__convex *c, const uint32_t *devices, const uin
     }
     used |= 1u << devices[i];
     flags |= problem->flags[i];
+    has_hosted = has_hosted || clv__is_hosted(problem, i, devices[i]);
   }
   c->has_views = (flags & CLV__NODE_VIEW) != 0;
   c->device_count = (uint32_t)__builtin_popcount(used);
-  if (groups != NULL) return color_claims(c, devices, groups, error);
+  if (groups != NULL || has_hosted) return color_claims(c, devices, groups, error);
   for (uint32_t bits = used; bits != 0; bits &= bits - 1) {
     uint32_t device = (uint32_t)__builtin_ctz(bits);
     color_of[device] = c->color_count;

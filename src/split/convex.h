@@ -16,9 +16,10 @@ typedef struct clv__edges {
 
 typedef struct clv__convex {
   const clv__problem *problem;
-  clv__arena scratch;      /* lives as long as the split */
-  uint32_t color_count;    /* a colour is a device, or a device together with a group claimed for it */
-  uint32_t *colors;        /* by node */
+  clv__arena scratch; /* lives as long as the split */
+  uint32_t
+      color_count;  /* a colour is a device, or a device with a group claimed for it; hosted views have colours of their own */
+  uint32_t *colors; /* by node */
   uint32_t *color_devices; /* by colour */
   bool *color_is_claimed;  /* by colour: its nodes should stay together */
   uint32_t device_count;   /* devices that have at least one node */

@@ -81,7 +81,7 @@ clv_status clv__split_copies(const clv__problem *problem, const clv__cut *cut, c
   clv_status status = CLV_OK;
   for (uint32_t v = 0; v < problem->value_count; ++v) w.resident[v] = problem->producers[v] == CLV__NONE ? 1u : 0u;
   for (uint32_t p = 0; p < cut->count; ++p) {
-    if (streamed != NULL && problem->spaces[cut->devices[p]] != 0) {
+    if (streamed != NULL && problem->spaces[cut->devices[p]] != 0 && !clv__cut_is_hosted(problem, cut, p)) {
       CLV__TRY_GOTO(stream(&w, cut, p, streamed, seen, arena, error));
     }
     CLV__TRY_GOTO(add_partition(&w, cut, p, arena, error));

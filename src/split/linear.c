@@ -1,5 +1,5 @@
 /* The linear cut: walks the node order once. A partition ends where the device or the group changes or a limit of the device is
- * reached. */
+ * reached, and around hosted views. */
 #include <string.h>
 
 #include "split/split.h"
@@ -41,6 +41,7 @@ static bool must_end(walk *w, uint32_t node) {
   uint32_t device = w->devices[node];
   if (device != w->devices[w->first]) return true;
   if (w->groups != NULL && w->groups[node] != w->groups[w->first]) return true;
+  if (clv__is_hosted(w->problem, node, device) != clv__is_hosted(w->problem, w->first, device)) return true;
   const clv__limits *limits = &w->problem->limits[device];
   if (limits->max_nodes > 0 && node - w->first >= limits->max_nodes) return true;
   if (limits->max_inputs == 0) return false;

@@ -43,6 +43,17 @@ static clv_status touch(counting *c, uint32_t index, bool is_weight, uint32_t sp
   return CLV_OK;
 }
 
+/* The result of a hosted view is in the bytes of its source. */
+static void rename_views(counting *c, uint32_t partition) {
+  const clv__problem *problem = c->problem;
+  uint32_t space = problem->spaces[c->cut->devices[partition]], spaces = problem->space_count;
+  for (uint32_t i = c->cut->offsets[partition]; i < c->cut->offsets[partition + 1]; ++i) {
+    uint32_t node = c->cut->nodes[i];
+    uint32_t from = problem->reads[problem->read_offsets[node]], to = problem->writes[problem->write_offsets[node]];
+    c->slot_of[(size_t)to * spaces + space] = c->slot_of[(size_t)from * spaces + space];
+  }
+}
+
 static bool is_boundary(const counting *c, uint32_t value, uint32_t partition) {
   const clv__problem *problem = c->problem;
   if (problem->is_output[value]) return true;
@@ -120,7 +131,10 @@ static clv_status count_steps(counting *c, const clv__copies *copies, clv__memor
     for (; copy < copies->count && copies->items[copy].before == p; ++copy) {
       CLV__TRY(count_copy(c, &copies->items[copy], step++, error));
     }
-    if (p < c->cut->count && is_counted(c, c->cut->devices[p])) CLV__TRY(count_partition(c, p, step, memory, error));
+    if (p < c->cut->count && clv__cut_is_hosted(c->problem, c->cut, p))
+      rename_views(c, p);
+    else if (p < c->cut->count && is_counted(c, c->cut->devices[p]))
+      CLV__TRY(count_partition(c, p, step, memory, error));
     ++step;
   }
   return CLV_OK;

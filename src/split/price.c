@@ -54,6 +54,22 @@ static clv_status run_copy(schedule *s, const clv__copies *copies, uint32_t inde
   return CLV_OK;
 }
 
+/* A hosted view is ready as soon as its source, whatever its device does meanwhile. */
+static void rename_views(schedule *s, uint32_t partition) {
+  const clv__problem *problem = s->problem;
+  const clv__cut *cut = s->cut;
+  uint32_t space = problem->spaces[cut->devices[partition]], spaces = problem->space_count;
+  uint64_t last = 0;
+  for (uint32_t i = cut->offsets[partition]; i < cut->offsets[partition + 1]; ++i) {
+    uint32_t node = cut->nodes[i];
+    uint64_t ready = s->ready[(size_t)problem->reads[problem->read_offsets[node]] * spaces + space];
+    s->ready[(size_t)problem->writes[problem->write_offsets[node]] * spaces + space] = ready;
+    last = later(last, ready);
+  }
+  s->price->partition_ns[partition] = 0;
+  s->price->partition_start_ns[partition] = last;
+}
+
 /* Runs a partition, not before `from`, the time at which its streamed weights are available. */
 static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, clv_error *error) {
   const clv__problem *problem = s->problem;
@@ -86,6 +102,10 @@ static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, 
   }
   if (!only_views) time_ns = clv__sum_ns(time_ns, problem->launch_ns[device]);
   time_ns -= saved_ns < time_ns ? saved_ns : time_ns;
+  if (clv__cut_is_hosted(problem, cut, partition)) {
+    rename_views(s, partition);
+    return CLV_OK;
+  }
   s->price->partition_ns[partition] = time_ns;
   s->price->partition_start_ns[partition] = occupy(s, device, from, time_ns);
   for (uint32_t i = cut->offsets[partition]; i < cut->offsets[partition + 1]; ++i) {

@@ -42,7 +42,8 @@ typedef struct clv__problem {
   /* Nodes. */
   const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */
   const uint32_t *write_offsets, *writes; /* CSR */
-  const uint16_t *supports;               /* bit d: device d can run it; this holds for views too */
+  const uint16_t *supports;               /* bit d: it can be on device d; this holds for views too */
+  const uint16_t *hosted;                 /* bit d: a view that device d rejects, see clv__is_hosted(); NULL: none */
   const uint16_t *prefers;                /* bit d: device d prefers to run it although its weights are elsewhere */
   const uint32_t *pins;                   /* a device, or CLV__NONE. The pinned device supports the node */
   const uint8_t *flags;
@@ -87,6 +88,12 @@ static inline uint64_t clv__sum_ns(uint64_t a, uint64_t b) {
 }
 static inline bool clv__can_run(const clv__problem *problem, uint32_t node, uint32_t device) {
   return (problem->supports[node] >> device & 1u) != 0;
+}
+/* Returns whether the node on the device is a hosted view. Its result has the bytes of its source under another type, which only
+ * the host knows: no program of the device contains it, so its readers are in a later partition than its source. Hosted views are
+ * in partitions of their own. These are not launched and take no time, no memory and no weights. */
+static inline bool clv__is_hosted(const clv__problem *problem, uint32_t node, uint32_t device) {
+  return problem->hosted != NULL && (problem->hosted[node] >> device & 1u) != 0;
 }
 /* Bits of the devices that the verdicts and the pin allow for a node. */
 static inline uint32_t clv__node_devices(const clv__problem *problem, uint32_t node) {

@@ -15,17 +15,22 @@ typedef struct clv__cut {
   uint32_t *offsets, *nodes; /* CSR by partition: nodes, ascending */
   uint32_t *partition_of;    /* by node */
 } clv__cut;
+/* Returns whether the partition has only hosted views. If one of its nodes is hosted, all are. */
+static inline bool clv__cut_is_hosted(const clv__problem *problem, const clv__cut *cut, uint32_t partition) {
+  return clv__is_hosted(problem, cut->nodes[cut->offsets[partition]], cut->devices[partition]);
+}
 
 typedef enum clv__split_mode {
   CLV__SPLIT_LINEAR, /* consecutive nodes of the list on one device */
   CLV__SPLIT_CONVEX, /* least predicted time, then fewest partitions */
-  CLV__SPLIT_FEWEST  /* fewest partitions: exact for two devices, a heuristic for more */
+  CLV__SPLIT_FEWEST  /* fewest partitions: exact for two devices without hosted views, otherwise a heuristic */
 } clv__split_mode;
 const char *clv__split_name(clv__split_mode mode); /* as spelled in options and files */
 
 /* Cuts the placement `devices` (by node). `groups` (by node, may be NULL) are the groups that delegates claimed: nodes of
- * different groups never share a partition. Nodes with CLV__NONE form a group, too. The cut honours the limits of devices: it
- * splits a run that would exceed them. A node whose own inputs exceed its device's limit is an error (CLV_NOT_SUPPORTED). */
+ * different groups never share a partition. Nodes with CLV__NONE form a group, too. Hosted views share none with other nodes. The
+ * cut honours the limits of devices: it splits a run that would exceed them. A node whose own inputs exceed its device's limit is
+ * an error (CLV_NOT_SUPPORTED). */
 clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
                       clv__arena *arena, clv__cut *cut, clv_error *error);
 clv_status clv__split_linear(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__arena *arena,
@@ -35,8 +40,8 @@ clv_status clv__split_convex(const clv__problem *problem, const uint32_t *device
 /* The error of a node that reads `inputs` values, more than a partition of its device may. */
 clv_status clv__split_too_many_inputs(const clv__problem *problem, uint32_t node, uint32_t device, uint32_t inputs,
                                       clv_error *error);
-/* Computes the fewest partitions in any acyclic grouping of this placement, ignoring limits and groups. The count is exact for
- * two devices and a lower bound for more. */
+/* Computes the fewest partitions in any acyclic grouping of this placement, ignoring limits, groups and hosted views. The count
+ * is exact for two devices and a lower bound for more. */
 clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *devices, clv__arena *arena, uint32_t *count,
                                    clv_error *error);
 

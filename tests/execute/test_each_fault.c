@@ -66,7 +66,7 @@ static uint32_t spoil_each(world *w, clv_session *session, uint32_t device) {
   uint32_t caught = 0;
   for (uint32_t p = 0; p < w->plan->partition_count; ++p) {
     clv__mismatch mismatch;
-    if (w->plan->partitions[p].device != world_device(w, device)) continue;
+    if (w->plan->partitions[p].device != world_device(w, device) || w->plan->partitions[p].is_hosted) continue;
     ++at;
     if (w->plan->partitions[p].view->output_count == 0) continue; /* without outputs, nothing can be wrong */
     uint64_t left = at;

@@ -699,6 +699,7 @@ static void check_own_cut(const clv__problem *problem, const clv__placing *placi
   const clv__pass *last = &placing->passes[placing->pass_count - 1];
   for (uint32_t p = 0; p < placing->cut.count; ++p) {
     uint32_t copies = 0, device = placing->cut.devices[p], space = problem->spaces[device];
+    if (clv__cut_is_hosted(problem, &placing->cut, p)) continue;
     for (uint32_t i = 0; i < last->copies->count; ++i)
       copies += last->copies->items[i].before == p && last->copies->items[i].to == space;
     bool may_be_apart = false;
@@ -708,6 +709,8 @@ static void check_own_cut(const clv__problem *problem, const clv__placing *placi
                      problem->supports[n] != (1u << problem->device_count) - 1;
     }
     bool is_limited = false;
+    for (uint32_t n = 0; n < problem->node_count; ++n) /* hosted views end partitions as limits do */
+      is_limited = is_limited || clv__is_hosted(problem, n, placing->devices[n]);
     for (uint32_t d = 0; d < problem->device_count; ++d)
       is_limited = is_limited || problem->limits[d].max_inputs > 0 || problem->limits[d].max_nodes > 0;
     /* A first or last partition on the host may have only views of graph inputs: those that a device reads later, or

@@ -412,7 +412,7 @@ static void each_difference_is_named(void **state) {
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
     test_problem_options options = wide;
-    options.features = TEST_ALL & ~TEST_LIMITS;
+    options.features = TEST_ALL & ~(uint32_t)(TEST_LIMITS | TEST_HOSTED);
     clv__problem *problem = test_problem_make(seed, &options, &arena);
     make_plain_views(problem);
     compare(problem, seed, shows);

@@ -112,8 +112,8 @@ uint64_t test_brute_placement(const clv__problem *problem, bool launches, uint32
 /* For every set of nodes: its time as a partition on each device, and the number of its inputs. */
 typedef struct sets {
   const clv__problem *problem;
-  uint32_t before[MAX_NODES]; /* indexed by node: the set of nodes it reads from */
-  uint32_t views;
+  uint32_t before[MAX_NODES];          /* indexed by node: the set of nodes it reads from */
+  uint32_t views, hosted[MAX_DEVICES]; /* by device: its hosted views */
   uint64_t *times; /* [set * device_count + device]; meaningless if the device cannot run all nodes of the set */
   uint8_t *inputs; /* indexed by set: number of values read from outside */
 } sets;
@@ -140,6 +140,7 @@ static void sets_init(sets *s, const clv__problem *problem) {
   for (uint32_t d = 0; d < devices; ++d) limited = limited || problem->limits[d].max_inputs > 0;
   for (uint32_t n = 0; n < count; ++n) {
     s->views |= ((problem->flags[n] & CLV__NODE_VIEW) != 0 ? 1u : 0u) << n;
+    for (uint32_t d = 0; d < devices; ++d) s->hosted[d] |= (clv__is_hosted(problem, n, d) ? 1u : 0u) << n;
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
       if (producer != CLV__NONE) s->before[n] |= 1u << producer;
@@ -172,8 +173,14 @@ static uint64_t set_time(const sets *s, uint32_t set, uint32_t device) {
 
 static bool in_limits(const sets *s, uint32_t set, uint32_t device) {
   const clv__limits *limits = &s->problem->limits[device];
+  if ((set & s->hosted[device]) != 0) return true;
   return (limits->max_nodes == 0 || (uint32_t)__builtin_popcount(set) <= limits->max_nodes) &&
          (limits->max_inputs == 0 || s->inputs[set] <= limits->max_inputs);
+}
+
+/* Whether the set may be a partition on the device: all or none of its nodes are hosted views. */
+static bool is_uniform(const sets *s, uint32_t set, uint32_t device) {
+  return (set & s->hosted[device]) == 0 || (set & ~s->hosted[device]) == 0;
 }
 
 /* Whether `set` can run after `done`: each node it reads from is in `set` or in `done`. */
@@ -196,7 +203,7 @@ static test_best_groups best_groups(const sets *s, const uint32_t *devices, test
     for (uint32_t d = 0; d < s->problem->device_count; ++d) {
       uint32_t left = on[d] & ~done;
       for (uint32_t set = left; set != 0; set = (set - 1) & left) {
-        if (!can_follow(s, done, set)) continue;
+        if (!can_follow(s, done, set) || !is_uniform(s, set, d)) continue;
         test_best_groups *to = &best[done | set], *from = &best[done];
         if (from->fewest + 1 < to->fewest) to->fewest = from->fewest + 1;
         if (from->serial_ns == UINT64_MAX || !in_limits(s, set, d)) continue;
@@ -293,7 +300,7 @@ static void run_set(const sets *s, schedule *at, uint32_t set, uint32_t device) 
       if (ready > from) from = ready;
     }
   }
-  uint64_t end = occupy(at, device, from, set_time(s, set, device));
+  uint64_t end = (set & s->hosted[device]) != 0 ? from : occupy(at, device, from, set_time(s, set, device));
   for (uint32_t left = set; left != 0; left &= left - 1) {
     uint32_t n = (uint32_t)__builtin_ctz(left);
     for (uint32_t w = problem->write_offsets[n]; w < problem->write_offsets[n + 1]; ++w)
@@ -319,7 +326,7 @@ static void try_all(search *q, const schedule *at, uint32_t done) {
     uint32_t left = 0;
     for (uint32_t n = 0; n < problem->node_count; ++n) left |= (q->devices[n] == d && !in(done, n) ? 1u : 0u) << n;
     for (uint32_t set = left; set != 0; set = (set - 1) & left) {
-      if (!can_follow(q->s, done, set) || !in_limits(q->s, set, d)) continue;
+      if (!can_follow(q->s, done, set) || !in_limits(q->s, set, d) || !is_uniform(q->s, set, d)) continue;
       schedule next = *at;
       run_set(q->s, &next, set, d);
       try_all(q, &next, done | set);

@@ -63,6 +63,8 @@ static void check_members(const clv__problem *problem, const uint32_t *devices, 
         test_problem_fail(devices, "node %u is in partition %u, which is on another device, %u", n, p, cut->devices[p]);
       if (i > cut->offsets[p] && cut->nodes[i - 1] >= n)
         test_problem_fail(devices, "the nodes of partition %u are not in ascending order", p);
+      if (clv__is_hosted(problem, n, devices[n]) != clv__is_hosted(problem, first, devices[n]))
+        test_problem_fail(devices, "partition %u: only one of the nodes %u and %u is a hosted view", p, n, first);
       if (groups != NULL && groups[n] != groups[first])
         test_problem_fail(devices, "partition %u: nodes %u and %u are of different groups", p, n, first);
     }
@@ -97,6 +99,7 @@ static void check_limits(const clv__problem *problem, const uint32_t *devices, c
   for (uint32_t p = 0; p < cut->count; ++p) {
     const clv__limits *limits = &problem->limits[cut->devices[p]];
     uint32_t inputs = 0, nodes = cut->offsets[p + 1] - cut->offsets[p];
+    if (clv__cut_is_hosted(problem, cut, p)) continue;
     for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
       for (uint32_t r = problem->read_offsets[cut->nodes[i]]; r < problem->read_offsets[cut->nodes[i] + 1]; ++r) {
         uint32_t value = problem->reads[r], producer = problem->producers[value];
@@ -207,6 +210,7 @@ static void replay_partition(const replay *r, uint32_t p, const uint16_t *stream
     for (uint32_t w = problem->weight_offsets[n]; w < problem->weight_offsets[n + 1]; ++w) {
       uint32_t weight = problem->weights[w];
       bool streams = streamed != NULL && (streamed[weight] >> device & 1u) != 0 && space != 0;
+      streams = streams && !clv__is_hosted(problem, n, device);
       if (streams && r->weight_stamps[(size_t)weight * spaces + space] != p + 1) {
         test_problem_fail(NULL, "partition %u: weight %u has not been streamed", p, weight);
       }
@@ -300,6 +304,20 @@ static void run_move(const clv__problem *problem, const clv__copy *copy, uint64_
     l->ready[(size_t)copy->value * spaces + copy->to] = *start + time;
 }
 
+/* A hosted view is ready with its source. */
+static uint64_t rename_views(const clv__problem *problem, const clv__cut *cut, uint32_t p, lanes *l) {
+  uint32_t spaces = problem->space_count, space = problem->spaces[cut->devices[p]];
+  uint64_t end = 0;
+  for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
+    uint32_t from = problem->reads[problem->read_offsets[cut->nodes[i]]],
+             to = problem->writes[problem->write_offsets[cut->nodes[i]]];
+    uint64_t ready = l->ready[(size_t)from * spaces + space];
+    l->ready[(size_t)to * spaces + space] = ready;
+    end = later(end, ready);
+  }
+  return end;
+}
+
 static uint64_t run_partition(const clv__problem *problem, const clv__cut *cut, uint32_t p, uint64_t from, lanes *l) {
   uint32_t spaces = problem->space_count, space = problem->spaces[cut->devices[p]];
   for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
@@ -310,7 +328,9 @@ static uint64_t run_partition(const clv__problem *problem, const clv__cut *cut, 
       from = later(from, l->ready[(size_t)value * spaces + space]);
     }
   }
-  uint64_t time = partition_time(problem, cut, p), start = occupy(l, cut->devices[p], from, time);
+  uint64_t time = partition_time(problem, cut, p), start = from;
+  if (clv__cut_is_hosted(problem, cut, p)) return rename_views(problem, cut, p, l);
+  start = occupy(l, cut->devices[p], from, time);
   for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
     for (uint32_t w = problem->write_offsets[cut->nodes[i]]; w < problem->write_offsets[cut->nodes[i] + 1]; ++w) {
       l->ready[(size_t)problem->writes[w] * spaces + space] = start + time;

@@ -369,6 +369,35 @@ static void draw_weights(draft *d) {
   problem->value_homes = value_homes;
 }
 
+/* Makes some views hosted on some devices, which reject them or would have run them. Their numbers do not change those of other
+ * parts. */
+static void draw_hosted(draft *d, uint64_t seed) {
+  clv__problem *problem = d->problem;
+  uint16_t *hosted = array(d, problem->node_count, sizeof *hosted);
+  problem->hosted = hosted;
+  d->random = ~seed;
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    if ((problem->flags[n] & CLV__NODE_VIEW) == 0 || d->read_counts[n] != 1) continue;
+    uint32_t from = problem->reads[problem->read_offsets[n]], to = problem->writes[problem->write_offsets[n]];
+    ((uint64_t *)problem->value_bytes)[to] = problem->value_bytes[from];
+    for (uint32_t i = 0; i < problem->device_count; ++i) {
+      if (!chance(d, 40)) continue;
+      hosted[n] |= (uint16_t)(1u << i);
+      ((uint16_t *)problem->supports)[n] |= (uint16_t)(1u << i);
+      ((uint64_t *)problem->node_ns)[(size_t)n * problem->device_count + i] = 0;
+    }
+  }
+  for (uint32_t n = 0; problem->saving_ns != NULL && n < problem->node_count; ++n) {
+    for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      for (uint32_t i = 0; producer != CLV__NONE && i < problem->device_count; ++i) {
+        if (clv__is_hosted(problem, n, i) || clv__is_hosted(problem, producer, i))
+          ((uint64_t *)problem->saving_ns)[(size_t)r * problem->device_count + i] = 0;
+      }
+    }
+  }
+}
+
 clv__problem *test_problem_make(uint64_t seed, const test_problem_options *options, clv__arena *arena) {
   draft d = {.arena = arena, .options = options, .random = seed};
   d.problem = array(&d, 1, sizeof *d.problem);
@@ -384,6 +413,7 @@ clv__problem *test_problem_make(uint64_t seed, const test_problem_options *optio
   draw_weights(&d);
   draw_limits(&d);
   draw_streams(&d);
+  if (has(&d, TEST_HOSTED)) draw_hosted(&d, seed);
   return d.problem;
 }
 
@@ -397,7 +427,8 @@ static void print_node(FILE *file, const clv__problem *problem, uint32_t n, cons
   fprintf(file, " ns");
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     if (clv__can_run(problem, n, d))
-      fprintf(file, " %llu%s", (unsigned long long)clv__node_ns(problem, n, d), (problem->prefers[n] >> d & 1u) != 0 ? "+" : "");
+      fprintf(file, " %llu%s%s", (unsigned long long)clv__node_ns(problem, n, d), (problem->prefers[n] >> d & 1u) != 0 ? "+" : "",
+              clv__is_hosted(problem, n, d) ? "h" : "");
     else
       fprintf(file, " -");
   }

@@ -31,9 +31,10 @@ enum {
   TEST_PINS = 1u << 5,
   TEST_LIMITS = 1u << 6, /* limits of inputs and nodes per partition; no single node exceeds them */
   TEST_WEIGHTS = 1u << 7,
-  TEST_HOMES = 1u << 8,  /* weights and values whose device is given by the user */
-  TEST_MEMORY = 1u << 9, /* memory limits: weights may not fit. Not in TEST_ALL: such a problem may have no solution */
-  TEST_ALL = (1u << 9) - 1
+  TEST_HOMES = 1u << 8,   /* weights and values whose device is given by the user */
+  TEST_MEMORY = 1u << 9,  /* memory limits: weights may not fit. Not in TEST_ALL: such a problem may have no solution */
+  TEST_HOSTED = 1u << 10, /* with TEST_VIEWS: views that only the host knows on some devices */
+  TEST_ALL = ((1u << 9) - 1) | TEST_HOSTED
 };
 
 typedef struct test_problem_options {

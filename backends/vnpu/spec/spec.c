@@ -79,6 +79,7 @@ static clv_status read_root(clv__spec_reader *r, json_t *root) {
                                      "control_flow",
                                      "max_partition_inputs",
                                      "max_partition_nodes",
+                                     "computes_views",
                                      "speed",
                                      NULL};
   clv__vnpu_spec *spec = r->spec;
@@ -102,6 +103,7 @@ static clv_status read_root(clv__spec_reader *r, json_t *root) {
   clv__spec_pop(r);
   CLV__TRY(clv__spec_bool(r, root, "static_shapes", &spec->static_shapes));
   CLV__TRY(clv__spec_bool(r, root, "control_flow", &spec->control_flow));
+  CLV__TRY(clv__spec_bool(r, root, "computes_views", &spec->computes_views));
   CLV__TRY(clv__spec_u32(r, root, "max_partition_inputs", &spec->max_partition_inputs));
   CLV__TRY(clv__spec_u32(r, root, "max_partition_nodes", &spec->max_partition_nodes));
   const char *compute = "f32";

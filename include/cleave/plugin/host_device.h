@@ -136,6 +136,7 @@ static inline clv_status clv_host_open(void *self, const clv_host *host, const c
   made->info.static_shapes_only = info->static_shapes_only;
   made->info.max_partition_inputs = info->max_partition_inputs;
   made->info.max_partition_nodes = info->max_partition_nodes;
+  made->info.computes_views = info->computes_views;
   return CLV_OK;
 }
 static inline void clv_host_close(clv_device *device) {

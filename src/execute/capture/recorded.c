@@ -109,12 +109,12 @@ static bool have_moved(const clv__request *request, uint32_t partition, location
   return moved;
 }
 
-/* Returns whether the caller may provide memory for the value, which may be different in each run. */
+/* Returns whether the caller may provide memory for the value, which may be different in each run: also as a view of it. */
 static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__value *v = &plan->graph->values[value];
   bool is_kept = plan->is_kept != NULL && plan->is_kept[value];
-  return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
+  return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept || plan->sources != NULL);
 }
 
 /* Returns whether no binding has moved since the capture. Looks up only the bindings of the loose operands. In a staged
@@ -128,7 +128,7 @@ static bool have_not_moved(const clv__recorded *r, const clv__request *request, 
   for (size_t i = 0; i < one->loose_count; ++i) {
     const operand *at = &one->loose[i];
     clv_value_id value = value_of(clv__request_plan(request)->partitions[at->partition].view, at->index);
-    clv_binding binding = clv__prepared_binding(prepared, clv__prepared_slot(prepared, value, space));
+    clv_binding binding = clv__prepared_operand(prepared, value, space);
     location now = location_of(prepared, space, value, &binding);
     if (!same_location(&now, &r->recordings[at->partition].locations[at->index])) return false;
   }

@@ -113,6 +113,19 @@ void clv__capture_join(clv__prepared *prepared, uint32_t device) {
   }
 }
 
+/* Lists the sources of the values that are hosted views in the device's memory. */
+static clv_status list_aliases(const clv_plan *plan, uint32_t device, clv__arena *arena, const clv_value_id **out,
+                               clv_error *error) {
+  size_t count = plan->graph->value_count;
+  *out = NULL;
+  if (plan->sources == NULL) return CLV_OK;
+  clv_value_id *aliases = clv__arena_allocate(arena, count * sizeof *aliases);
+  if (aliases == NULL) return clv__error_memory(error, count * sizeof *aliases);
+  for (clv_value_id v = 0; v < count; ++v) aliases[v] = clv__plan_storage(plan, v, plan->devices->items[device].space);
+  *out = aliases;
+  return CLV_OK;
+}
+
 clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device, clv_error *error) {
   clv__capture *capture = prepared->captures[device];
   const clv_plan *plan = clv__request_plan(prepared->request);
@@ -123,7 +136,9 @@ clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device,
     captured[p] = plan->partitions[p].device == device && prepared->partitions[p].is_fixed;
   }
   const clv_tensor *types = capture->follows_shapes ? prepared->types : prepared->placed;
-  CLV__TRY(clv__capture_key_make(plan, device, captured, types, NULL, &capture->key_arena, &capture->key, error));
+  const clv_value_id *aliases;
+  CLV__TRY(list_aliases(plan, device, &capture->key_arena, &aliases, error));
+  CLV__TRY(clv__capture_key_make(plan, device, captured, types, aliases, &capture->key_arena, &capture->key, error));
   capture->is_key_stale = false;
   return CLV_OK;
 }

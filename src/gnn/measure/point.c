@@ -288,6 +288,7 @@ static clv_status add_up(const clv_plan *plan, const clv__device *device, double
   *seconds = 0;
   for (uint32_t p = 0; p < plan->partition_count && states; ++p) {
     const clv_graph_view *view = plan->partitions[p].view;
+    if (plan->partitions[p].is_hosted) continue;
     double said = backend->launch_seconds(device->handle);
     for (uint32_t n = 0; n < view->node_count && said >= 0; ++n) {
       double node = backend->node_seconds(device->handle, view, n);

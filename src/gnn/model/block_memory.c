@@ -133,7 +133,7 @@ void clv__block_forget(clv__block_run *run) {
 bool clv__block_was_compiled(const clv__block_run *run) {
   for (uint32_t p = 0; p < run->plan->partition_count; ++p) {
     clv__source source = clv__session_origin(run->session, p)->source;
-    if (source != CLV__SOURCE_COMPILED && source != CLV__SOURCE_NOT_KEPT) return false;
+    if (source != CLV__SOURCE_COMPILED && source != CLV__SOURCE_NOT_KEPT && source != CLV__SOURCE_HOSTED) return false;
   }
   return true;
 }

@@ -153,6 +153,7 @@ static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv
 static const char *cause_of(const clv__optimal *o, const uint32_t *devices, uint32_t node, bool is_single) {
   const clv__problem *problem = o->problem;
   if (problem->pins[node] != CLV__NONE) return "usr";
+  if (clv__is_hosted(problem, node, devices[node])) return "view";
   if ((problem->supports[node] & (problem->supports[node] - 1u)) == 0) return "only";
   if (is_single) return "single";
   if ((problem->flags[node] & CLV__NODE_VIEW) != 0) return "view";

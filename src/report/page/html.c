@@ -57,7 +57,7 @@ static void append_tiles(const clv_plan *plan, clv__text *text) {
   clv__html_tile(text, "lower bound", clv__label_time(plan->lower_bound_ns, label));
   clv__html_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
   clv__html_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
-  clv__html_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
+  clv__html_tile(text, "partitions", clv__label_grouped(plan->partition_count - plan->hosted_count, label));
   clv__html_tile(text, "transfers", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
   clv__html_tile(text, "bytes copied", value);
@@ -176,7 +176,7 @@ static void append_devices(const clv_plan *plan, clv__text *text) {
     uint32_t partitions = 0;
     for (uint32_t p = 0; p < plan->partition_count; ++p) {
       if (plan->partitions[p].device != d) continue;
-      ++partitions;
+      partitions += !plan->partitions[p].is_hosted;
       nodes += plan->partitions[p].node_count;
       if (plan->price.partition_ns != NULL) busy_ns += plan->price.partition_ns[p];
     }

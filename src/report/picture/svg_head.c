@@ -44,7 +44,7 @@ static void draw_tiles(clv__picture *p, double width) {
   draw_tile(p, 0, tile, "predicted", clv__label_time(plan->predicted_ns, label));
   draw_tile(p, 1, tile, "lower bound", clv__label_time(plan->lower_bound_ns, label));
   draw_tile(p, 2, tile, "gap", clv__label_gap(clv__plan_gap(plan), label));
-  draw_tile(p, 3, tile, "partitions", clv__label_grouped(plan->partition_count, label));
+  draw_tile(p, 3, tile, "partitions", clv__label_grouped(plan->partition_count - plan->hosted_count, label));
   draw_tile(p, 4, tile, "transfers", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
   draw_tile(p, 5, tile, "bytes copied", value);
@@ -57,7 +57,7 @@ static void append_share(const clv_plan *plan, uint32_t device, clv__text *text)
   char label[CLV__LABEL_BYTES];
   for (uint32_t i = 0; i < plan->partition_count; ++i) {
     if (plan->partitions[i].device != device) continue;
-    ++partitions;
+    partitions += !plan->partitions[i].is_hosted;
     nodes += plan->partitions[i].node_count;
     if (plan->price.partition_ns != NULL) time_ns += plan->price.partition_ns[i];
   }
