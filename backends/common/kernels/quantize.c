@@ -20,7 +20,7 @@ typedef struct runs {
   const clv_tensor *x, *scale, *zero, *y; /* zero may be NULL */
   int64_t outer, length, inner;           /* `length`: extent of the axis of the scales */
   int64_t block, scale_length;            /* elements per scale, and number of scales, along the axis */
-  bool whole;                             /* one scale for the whole tensor */
+  bool whole;                             /* one scale for the whole tensor; `block`: the elements per run */
   int64_t total, rows;
   int64_t scale_step;
   clv_dtype precision; /* the dtype to which x / scale is rounded */
@@ -99,7 +99,7 @@ static inline float round_to(clv_dtype dtype, float value) {
   return dtype == CLV_BF16 ? clv__bf16_to_f32(clv__f32_to_bf16(value)) : value;
 }
 
-/* Processes `count` elements from `first` on, at most BLOCK unless `direct`. */
+/* Processes `count` elements from `first` on: at most RUN if r->direct is set, otherwise at most BLOCK. */
 typedef void (*run_fn)(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros);
 
 /* The smallest and the largest value of an integer dtype. */

@@ -1,6 +1,6 @@
-/* Softmax, LogSoftmax and Hardmax along an axis. Before opset 13, the axis and all axes after it are treated as one. f16 and bf16
- * are converted to f32 in scratch, a few lines at a time. A line becomes NaN if it contains a NaN or +infinity, or consists of
- * -infinity. */
+/* Softmax, LogSoftmax and Hardmax along an axis. Before opset 13, the axis and all axes after it are treated as one. f16 and
+ * bf16 are converted to f32 in scratch, a few lines at a time. Softmax and LogSoftmax of a line are NaN if it contains a NaN or
+ * +infinity, or only -infinity. */
 #include <math.h>
 #include <tgmath.h>
 
@@ -82,8 +82,8 @@ static lines lines_of(const clv__kernel_call *call) {
 DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
 DEFINE_GROUP(group_f64, double, exp, 1)
 
-/* The functions from here on compute one contiguous f32 line, LANES elements at a time. The rest of a line is padded with neutral
- * values. */
+/* The functions up to line_f32() compute one contiguous f32 line, LANES elements at a time. A remainder of fewer than LANES
+ * elements is padded with neutral values. */
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* The largest element. Skips NaNs, except if the first element is NaN. The result of a line with a NaN is NaN in any case,

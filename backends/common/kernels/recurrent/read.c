@@ -139,8 +139,8 @@ static const clv_tensor *output_of(const clv__kernel_call *call, uint32_t index)
   return call->output_count > index && call->outputs[index].dtype != CLV_DTYPE_NONE ? &call->outputs[index] : NULL;
 }
 
-/* Whether the size of all steps is far below SIZE_MAX. An extent of 0 counts as 1, because products of the other extents must not
- * overflow either. */
+/* Whether an array for all steps has a size far below SIZE_MAX. An extent of 0 counts as 1, because the products of the other
+ * extents are computed, too, and must not overflow. */
 static bool is_addressable(const clv__recurrent *r) {
   const int64_t extents[] = {r->steps, r->batch, r->hidden, (int64_t)2 * CLV__RECURRENT_COLUMNS * CLV__RECURRENT_PANEL};
   size_t total = sizeof(double);

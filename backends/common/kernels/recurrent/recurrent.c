@@ -22,14 +22,14 @@ typedef struct phase {
   int from;                /* index in h[] of the state before the step */
 } phase;
 
-/* Disables two gcc passes that duplicate a common computation on both sides of a branch. */
+/* Disables two passes of gcc that copy a computation into both sides of a branch. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PLAIN __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
 #else
 #define PLAIN
 #endif
 
-/* The time index of step `step` of a sequence; false once the sequence has ended. */
+/* Sets *t to the time index of step `step` of a sequence. Returns false if the sequence ends before that step. */
 static bool time_of(const clv__recurrent *p, int direction, int64_t sequence, int64_t step, int64_t *t) {
   const int64_t length = p->lengths != NULL ? ((const int32_t *)p->lengths->data)[sequence] : p->steps;
   *t = p->reversed[direction] ? length - 1 - step : step;
