@@ -47,11 +47,11 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
     r->rows = (r->total + RUN - 1) / RUN;
     return CLV_OK;
   }
-  int64_t axis = clv__attribute_int(call->attributes, "axis", 1);
-  if (axis < 0) axis += x->rank;
+  const int64_t given_axis = clv__attribute_int(call->attributes, "axis", 1);
+  int64_t axis = given_axis < 0 ? given_axis + x->rank : given_axis;
   if (x->rank == 1) axis = 0;
   if (axis < 0 || axis >= x->rank) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis,
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)given_axis,
                           (int)x->rank);
   }
   r->outer = clv__dims_product(x, 0, (int32_t)axis);
@@ -66,8 +66,11 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   bool fits = r->block > 0 && r->scale_length == (r->length + r->block - 1) / r->block &&
               scales == (blocked ? r->outer * r->scale_length * r->inner : r->scale_length);
   if (!fits) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
-                          (long long)r->scale_length, (long long)axis, (long long)r->length);
+    char scale_text[96], x_text[96];
+    clv__tensor_text(scale, scale_text, sizeof scale_text);
+    clv__tensor_text(x, x_text, sizeof x_text);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale, %s, does not fit input %s (axis %lld, block size %lld)",
+                          scale_text, x_text, (long long)axis, (long long)r->block);
   }
   /* If the axis is the innermost, runs lie along it. Otherwise they lie along the axes inside it. */
   r->scale_step = (r->inner == 1) != blocked;
