@@ -73,7 +73,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   const float *alpha = clv__attribute_floats(call->attributes, "activation_alpha", &alphas);
   const float *beta = clv__attribute_floats(call->attributes, "activation_beta", &betas);
   if (given && names->count != (size_t)(each * out->directions)) {
-    snprintf(reason, 160, "%zu activations are given, but %d are needed", (size_t)names->count, each * out->directions);
+    snprintf(reason, 160, "attribute activations has %zu entries; expected %d", (size_t)names->count, each * out->directions);
     return false;
   }
   out->is_plain = isinf(out->clip) && !out->couples;
@@ -84,7 +84,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
     const float *own_alpha = (takes & 1) != 0 && next_alpha < alphas ? &alpha[next_alpha++] : NULL;
     const float *own_beta = (takes & 2) != 0 && next_beta < betas ? &beta[next_beta++] : NULL;
     if (!function_make(name, length, out->wide ? CLV_F64 : CLV_F32, own_alpha, own_beta, &out->functions[i / each][i % each])) {
-      snprintf(reason, 160, "activation %.*s", length > 60 ? 60 : (int)length, name);
+      snprintf(reason, 160, "activation %.*s not supported", length > 60 ? 60 : (int)length, name);
       return false;
     }
     const char *usual = defaults[out->kind][i % each];

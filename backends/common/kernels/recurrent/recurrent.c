@@ -150,7 +150,7 @@ static clv_status run(const clv__kernel_call *call, bool is_prepared) {
   char reason[160];
   if (!clv__recurrent_read(call, is_prepared, call->scratch, &p)) return clv__error_memory(call->error, SIZE_MAX);
   if (!clv__recurrent_functions(call, &p, reason)) {
-    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s not supported", reason);
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s", reason);
   }
   CLV__TRY(check_lengths(&p, call->error));
   p.tile = clv__recurrent_tile_of(p.wide);
