@@ -1,5 +1,5 @@
-/* Fuses activations and sums into the step that computes their input, if nothing else reads it. Fuses the three nodes of a
- * channel shuffle into one. */
+/* Fuses activations and sums into the node that computes their input, if no other node reads that input. Fuses the three nodes
+ * of a channel shuffle into one. */
 #include "variant.h"
 
 /* Moves `maker` to the position of `reader` and gives it the output of `reader`. `reader` and the value between them disappear.
@@ -20,8 +20,8 @@ static clv__cpu_variant_node *absorb(clv__cpu_variant *variant, clv__cpu_variant
   return reader;
 }
 
-/* oneDNN keeps one set of parameters per algorithm. Of two posts with the same algorithm, the second would use the first one's
- * parameters. */
+/* Whether `maker` has a post with the algorithm of `unary` but other parameters. oneDNN keeps only one set of parameters per
+ * algorithm, so the second post would use the parameters of the first. */
 static bool disagrees(const clv__cpu_variant_node *maker, const clv__cpu_post *unary) {
   for (uint32_t i = 0; i < maker->post_count; ++i) {
     const clv__cpu_post *post = &maker->posts[i];

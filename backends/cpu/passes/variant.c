@@ -62,7 +62,7 @@ static clv_status run_passes(clv__cpu_variant *variant, const clv_graph_view *gr
   return clv__cpu_pass_memory(variant, error);
 }
 
-/* Logs why a simpler variant is tried. */
+/* Logs why a variant could not be made. */
 static void log_retreat(const clv_device *device, const clv_error *error) {
   char line[320];
   if (device->host->log == NULL || error == NULL) return;
