@@ -67,7 +67,7 @@ static clv_status start(dynamic *state, const clv_execute_args *args, clv_error 
 }
 
 static clv_status check_stop(const clv__stop *stop, clv_error *error) {
-  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "it was stopped") : CLV_OK;
+  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "the execution was stopped") : CLV_OK;
 }
 
 static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const clv_tensor *inputs, clv_tensor *outputs,

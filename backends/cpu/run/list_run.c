@@ -8,7 +8,7 @@ clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call 
 }
 
 static clv_status refuse_stopped(clv_error *error) {
-  return clv__error_set(error, CLV_CANCELLED, "it was stopped");
+  return clv__error_set(error, CLV_CANCELLED, "the execution was stopped");
 }
 
 clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__stop *stop, const clv__cpu_call **failed,
