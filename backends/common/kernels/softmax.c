@@ -17,7 +17,11 @@ typedef struct lines {
 
 typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
 
-enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements per f32 sum, but see sum_f32(); a multiple of LANES */ };
+enum {
+  GROUP = 64,
+  LANES = 16,
+  SUMMED = 2048 /* elements per f32 sum, a multiple of LANES; the last sum of a line may differ: sum_f32() */
+};
 
 static lines lines_of(const clv__kernel_call *call) {
   const clv_tensor *input = &call->inputs[0];
@@ -38,7 +42,7 @@ static lines lines_of(const clv__kernel_call *call) {
 
 /* Computes up to GROUP neighbouring lines together, so that reads are contiguous although a line is not. x may be equal to y,
  * because no element is read after it has been overwritten. That also holds for line_f32() and line_f64(). Additions have the
- * same order as in those functions, so the result of a line does not depend on its neighbours. */
+ * same order as in those functions, so a line gets the same result in a group as alone. */
 #define DEFINE_GROUP(name, T, EXP, lane_count)                                                     \
   static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) {    \
     T largest[GROUP], last[GROUP]; /* `last`: factor (Softmax) or number to subtract */            \
