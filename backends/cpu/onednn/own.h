@@ -53,7 +53,8 @@ dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
 bool clv__dnn_any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 bool clv__dnn_dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 
-/* Chooses the implementation of a convolution: oneDNN's first, or another one if that is faster, or if the first is wrong. */
+/* Chooses the implementation of a convolution: the first that oneDNN offers, or another one if that is faster or the first is
+ * known to compute wrong results. */
 dnnl_status_t clv__dnn_convolution_choose(clv__dnn *dnn, const dnnl_convolution_desc_t &operation,
                                           const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *desc);
 

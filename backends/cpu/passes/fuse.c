@@ -41,7 +41,8 @@ static bool can_take_unary(const clv__cpu_variant *variant, const clv__cpu_varia
     case CLV__CPU_AFFINE:
     case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: /* oneDNN may not support a broadcast, and its Relu and Clip replace a NaN by a bound */
+    case CLV__CPU_BINARY:
+      /* Not with a broadcast, which oneDNN may not support, and no Relu or Clip: oneDNN's replace a NaN by a bound. */
       if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
              clv__tensor_same_type(&variant->values[maker->inputs[0]].type, &variant->values[maker->inputs[1]].type);

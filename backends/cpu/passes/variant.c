@@ -1,5 +1,5 @@
-/* Makes a variant by running the passes in order: first with oneDNN and fusion. If that fails, tries again without fusion, then
- * with portable kernels alone. */
+/* Makes a variant by running the passes in order, with oneDNN and fusion. If that fails, runs them again without fusion, and if
+ * that fails, too, with portable kernels alone. */
 #include <stdio.h>
 
 #include "variant.h"

@@ -189,7 +189,7 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
     CLV__TRY_GOTO(run_node(&state, i, scratch, error));
     if (node_ns != NULL) node_ns[i] += clv__clock_ns() - begin;
   }
-  CLV__TRY_GOTO(check_stop(stop, error)); /* if it was stopped, the results of the last node may be incomplete */
+  CLV__TRY_GOTO(check_stop(stop, error)); /* if the execution was stopped, results of the last node may be incomplete */
   CLV__TRY_GOTO(write_outputs(&state, args, error));
 cleanup:
   for (uint32_t i = 0; state.owned != NULL && i < program->value_count; ++i) release_value(&state, i);

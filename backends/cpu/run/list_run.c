@@ -28,7 +28,7 @@ clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__s
     /* Once stopped, ignore the call's status: it may have failed because its inputs are incomplete. */
     if (status != CLV_OK) return clv__is_stopped(stop) ? refuse_stopped(error) : status;
   }
-  return clv__is_stopped(stop) ? refuse_stopped(error) : CLV_OK; /* if it was stopped, the last call may be incomplete */
+  return clv__is_stopped(stop) ? refuse_stopped(error) : CLV_OK; /* once stopped, the last call may be incomplete */
 }
 
 static clv_status run_calls(const clv__cpu_list *list, const clv__stop *stop, clv_error *error) {
