@@ -66,7 +66,7 @@ static clv_status run_passes(clv__cpu_variant *variant, const clv_graph_view *gr
 static void log_retreat(const clv_device *device, const clv_error *error) {
   char line[320];
   if (device->host->log == NULL || error == NULL) return;
-  snprintf(line, sizeof line, "%.40s: this variant of a partition fails, trying a simpler one if there is one: %.200s",
+  snprintf(line, sizeof line, "%.40s: a variant of a partition cannot be made, trying a simpler variant, if any: %.200s",
            device->name, error->message);
   device->host->log(device->host->self, 3, line);
 }
