@@ -32,7 +32,7 @@ bool clv__fold_is_possible(const char *domain, const clv__kernel_call *call) {
 
 clv_status clv__fold(const clv__kernel *kernel, const clv__kernel_call *call, clv_tensor *inputs, clv_tensor *outputs,
                      clv__arena *arena, const clv_allocator *allocator) {
-  static uint64_t nothing; /* placeholder data for a tensor if only its shape is read */
+  static uint64_t nothing; /* placeholder data of inputs whose data is NULL: only their shape is read */
   char reason[160];
   for (uint32_t i = 0; i < call->input_count; ++i) {
     if (inputs[i].data == NULL && inputs[i].dtype != CLV_DTYPE_NONE) inputs[i].data = &nothing;

@@ -5,14 +5,15 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-/* Copies the types of a partition's inputs into the arena, where they may outlive the graph. Symbolic dims become unknown,
- * because symbols have no meaning outside the graph. */
+/* Sets *types to the types of a partition's *count inputs, copied into the arena without data, so that they may outlive the
+ * graph. Symbolic dims become CLV_DIM_UNKNOWN, because symbols have no meaning outside the graph. Returns CLV_OUT_OF_MEMORY if
+ * memory runs out. */
 clv_status clv__host_input_types(const clv_host *host, const clv_graph_view *graph, clv__arena *arena, clv_tensor **types,
                                  uint32_t *count, clv_error *error);
 
-/* The types of a node's operands, inputs first, then outputs, with the data of constants. An omitted operand has rank
- * CLV_RANK_UNKNOWN. `is_constant` may be NULL. Otherwise it receives which operands are constant, including constants whose data
- * is not known yet. */
+/* Fills `types` with the types of a node's operands: first the inputs, then the outputs. The type of a constant has its data,
+ * if known. An omitted operand has rank CLV_RANK_UNKNOWN. Unless `is_constant` is NULL, is_constant[i] is set to whether
+ * operand i is a constant, even if its data is not known yet. */
 void clv__host_operand_types(const clv_host *host, const clv_graph_view *graph, const clv_node_info *node, clv_tensor *types,
                              bool *is_constant);
 

@@ -1,5 +1,6 @@
-/* The kernels that backends run in host memory: an operator's fast kernel, or the reference loops if it has none. Also functions
- * that a backend calls directly, without a node. All are compiled once per instruction set (base/isa.h). */
+/* The kernels that backends run in host memory: an operator's fast kernel, or the reference loops if it has none. Also
+ * functions that a backend calls directly, without a node. Fast kernels and these functions are compiled once per instruction
+ * set (base/isa.h). */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_H
 

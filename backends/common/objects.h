@@ -26,10 +26,10 @@ void clv__objects_init(clv__objects *objects, const clv_allocator *allocator, st
 /* Destroys the remaining objects, newest first, because a newer object may use an older one. */
 void clv__objects_finish(clv__objects *objects);
 
-/* Adds a new object to the list. It is zeroed except for its leading clv__object. Returns NULL if memory runs out.
- * Any thread may call it. */
+/* Creates an object of `size_bytes` and adds it to the list. All bytes after its leading clv__object are 0. Returns NULL if
+ * memory runs out. Any thread may call it. */
 void *clv__object_new(clv__objects *objects, size_t size_bytes, void (*destroy)(struct clv_device *device, void *self));
-/* Removes the object from the list and frees it. The caller releases its resources first. */
+/* Removes the object from the list and frees its memory. The caller must have released everything else that the object owns. */
 void clv__object_free(clv__objects *objects, void *self);
 
 #endif

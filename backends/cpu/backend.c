@@ -25,7 +25,7 @@ struct clv_weight {
 /* ---- Threads. ---- */
 
 #ifdef _OPENMP
-/* Logs once per device that it runs on fewer threads than it should. */
+/* Logs, once per device, that the device runs on fewer threads than were requested. */
 static void tell_refused(clv_device *device, int wanted, int available) {
   char line[160];
   if (atomic_exchange(&device->told_refused, true)) return;
@@ -43,7 +43,8 @@ uint32_t clv__cpu_threads_team(void) {
 #endif
 }
 
-/* Sets the number of OpenMP's threads to the device's, or as many as `available` returns. Returns the previous number. */
+/* Binds the calling thread to the device's cores and sets OpenMP's number of threads to the device's number or, if available()
+ * returns less, to that. Returns the previous number. */
 static int enter(clv_device *device, int (*available)(void)) {
   int before = 0;
 #ifdef _OPENMP
@@ -51,7 +52,7 @@ static int enter(clv_device *device, int (*available)(void)) {
   const int wanted = device->thread_count > 0 ? device->thread_count : before;
   if (wanted != before) omp_set_num_threads(wanted);
 #endif
-  clv__cpu_cores_enter(device->cores); /* first: new threads inherit the cores of their caller */
+  clv__cpu_cores_enter(device->cores); /* before available() starts threads: a thread inherits the cores of its creator */
 #ifdef _OPENMP
   const int count = available();
   if (count < wanted) {

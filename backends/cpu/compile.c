@@ -150,7 +150,8 @@ clv_status clv__cpu_instance_bind_scratch(clv_device *device, clv_instance *inst
   if (size_bytes == 0) return CLV_OK;
   void *memory = buffer != NULL ? clv__cpu_buffer_part(buffer, offset_bytes, size_bytes) : NULL;
   if (memory == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at offset %llu does not fit its buffer",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "scratch needs %llu bytes at offset %llu of a buffer, but no buffer of that size is given",
                           (unsigned long long)size_bytes, (unsigned long long)offset_bytes);
   }
   if ((uintptr_t)memory % CLV__ALIGNMENT != 0) {

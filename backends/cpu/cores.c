@@ -187,7 +187,7 @@ static bool is_team_bound(const cpu_set_t *set) {
 void clv__cpu_cores_enter(const clv__cpu_cores *cores) {
   if (cores == NULL && !here.is_bound) return;
   if (sched_getaffinity(0, sizeof here.before, &here.before) != 0) return;
-  if (cores == NULL) { /* this device may use any core: bind the team to its caller's cores again */
+  if (cores == NULL) { /* this device may use any core: bind the team to the calling thread's cores again */
     if (is_team_bound(&here.before)) return;
     bind_team(&here.before);
     here.is_bound = false;

@@ -16,9 +16,10 @@ int clv__cpu_cores_count(const clv__cpu_cores *cores);
 /* Writes the cores as a list, for example "0-3,8". */
 void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_bytes);
 
-/* Binds the calling thread, and the OpenMP threads that work for it, to these cores from enter to leave. If `cores` is NULL,
- * these threads may run on any core; the call then costs nothing unless the calling thread was bound before. Calls must not be
- * nested. */
+/* enter() binds the calling thread, and the OpenMP threads that work for it, to these cores. leave() gives the calling thread
+ * its previous cores back; its OpenMP threads stay bound until the next enter() with other cores. If `cores` is NULL, the
+ * calling thread keeps its cores, and its OpenMP threads get the same cores if an earlier enter() has bound them to others.
+ * Calls must not be nested. */
 void clv__cpu_cores_enter(const clv__cpu_cores *cores);
 void clv__cpu_cores_leave(void);
 

@@ -26,7 +26,7 @@ struct clv_device {
   bool winograd;                /* allow Winograd's algorithm, which rounds differently from the direct one */
   atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; after a change, a capture
                                    checks the instances that it recorded */
-  atomic_bool told_refused;     /* that there are fewer threads than `thread_count` */
+  atomic_bool told_refused;     /* it was logged that fewer threads than requested can be created */
   atomic_uint compiled_threads; /* the most threads that a partition was compiled for */
   char name[32];
   char description[192];
@@ -34,15 +34,15 @@ struct clv_device {
 };
 
 uint32_t clv__cpu_threads_team(void); /* number of threads that a parallel region started here would have */
-/* The enter functions set the number of threads that OpenMP uses for the calling thread: enter() to that of the device, or as
- * many as the system allows, enter_one() to one. They return the previous number. Pass this number to leave(), which restores it.
- * enter_compiling() is like enter(), but usually leaves no new thread running: inside it, parallel work must be between
- * enter_packing() and leave_one(). Primitives of oneDNN run on as many threads as they were compiled for; enter() fails, without
- * an effect, if the calling thread cannot have that many. */
+/* The enter functions set the number of threads that OpenMP uses for the calling thread: enter() to that of the device, or to
+ * as many as the system allows if those are fewer, enter_one() to one. They return the previous number; enter() stores it in
+ * *before. Pass this number to leave(), which restores it. enter_compiling() is like enter(), but usually leaves no new thread
+ * running: inside it, parallel work must be between enter_packing() and leave_one(). Primitives of oneDNN run on as many
+ * threads as they were compiled for; enter() fails, without an effect, if the calling thread cannot have that many. */
 clv_status clv__cpu_threads_enter(clv_device *device, int *before, clv_error *error);
 int clv__cpu_threads_enter_compiling(clv_device *device);
 int clv__cpu_threads_enter_one(void);
-/* One thread if there are too few bytes to justify waking others, otherwise as many as the system allows. */
+/* Sets one thread if `size_bytes` is too small to justify waking other threads, otherwise as many as the system allows. */
 int clv__cpu_threads_enter_packing(size_t size_bytes);
 void clv__cpu_threads_leave(int before);
 void clv__cpu_threads_leave_one(int before); /* ends enter_one() or enter_packing() */

@@ -6,7 +6,7 @@
 #include "backends/common/kernels.h"
 #include "device.h"
 
-#define MAX_DEPTH 64 /* of nested bodies */
+#define MAX_DEPTH 64 /* the deepest nesting of bodies */
 
 static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]);
 
@@ -99,7 +99,8 @@ static bool slices_run(const clv_host *host, const clv_graph_view *graph, const 
   if (body == NULL || body->kind != CLV_ATTRIBUTE_GRAPH) return true;
   const bool is_scan = strcmp(info->op, "Scan") == 0;
   const uint32_t inputs = host->graph_input_count(body->graph);
-  /* The inputs of the body that are not carried: in a Scan the slices, in a Loop the iteration number and the condition. */
+  /* The number of the body's inputs that are not carried: in a Scan the slices, in a Loop the iteration number and the
+   * condition. */
   const int64_t scanned = is_scan ? clv__attribute_int(attributes, "num_scan_inputs", 0) : 2;
   const uint32_t carried = scanned >= 0 && scanned <= inputs ? inputs - (uint32_t)scanned : 0;
   if (any_packed(host, graph, info->outputs, carried, info->output_count, reason)) return false;

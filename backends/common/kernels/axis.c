@@ -9,7 +9,7 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-enum { BLOCK = 256, SHARE = 32768 /* number of elements of contiguous lines per task */ };
+enum { BLOCK = 256, SHARE = 32768 /* number of elements per task if lines are contiguous */ };
 
 typedef struct lines {
   int64_t outer, length, inner;

@@ -74,7 +74,7 @@ UNSIGNED_OP(sub, a - b)
 FLOAT_OP(mul, a *b)
 UNSIGNED_OP(mul, 1u * a * b) /* 1u: a small type is promoted to unsigned, not to int */
 FLOAT_OP(div, a / b)
-/* Division by zero yields 0. The one quotient that overflows, the smallest integer divided by -1, wraps. */
+/* Division of integers by zero yields 0. The one quotient that overflows, the smallest integer divided by -1, wraps. */
 SIGNED_OP(div, b == 0 ? 0 : b == -1 ? (element)(0 - (uint64_t)a) : a / b)
 UNSIGNED_OP(div, b == 0 ? 0 : a / b)
 
@@ -219,7 +219,8 @@ static clv_status run_variadic(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* base^exponent modulo 2^64. A negative exponent yields the truncated fraction. */
+/* base^exponent modulo 2^64. With a negative exponent, the result is a fraction, which is truncated to an integer: 0, 1 or -1.
+ * A base of 0 then yields 0. */
 static int64_t integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0;
   uint64_t result = 1, square = (uint64_t)base;
@@ -294,8 +295,9 @@ WHERE_ROW(where_2, uint16_t)
 WHERE_ROW(where_4, uint32_t)
 WHERE_ROW(where_8, uint64_t)
 
-/* Returns the row function that computes the call in one pass over its two or three inputs. Returns NULL if there is none, and
- * for Pow with mixed dtypes. */
+/* Returns the row function that computes the call in one pass over its two or three inputs. Returns NULL if there is none: for
+ * unsupported dtypes, for Mean, for other variadic calls that do not have two inputs, and for a Pow of integers or of mixed
+ * dtypes. */
 static clv__row_fn find_rows(const clv__kernel_call *call, double *cost) {
   static const clv__row_fn floored[DTYPE_COUNT] = {FLOATS(mod), SIGNED(mod), UNSIGNED(mod)};
   static const clv__row_fn truncated[DTYPE_COUNT] = {FLOATS(fmod), SIGNED(fmod), UNSIGNED(mod)};

@@ -19,8 +19,8 @@ static clv__small_round read_round(const clv__kernel_call *call) {
   return clv__attribute_is(call->attributes, "round_mode", "nearest", false) ? CLV__SMALL_NEAREST : CLV__SMALL_UP;
 }
 
-/* Converts through double, which represents every number of the other dtypes exactly, except large 64-bit integers, which are
- * first rounded to odd. */
+/* Converts through double. A double represents every number of the source dtypes exactly, except large 64-bit integers. Those
+ * are rounded to odd, so that rounding the double again gives the same result as rounding the integer once. */
 static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
   double row[BLOCK];
   clv__row_to_f64_odd(from->dtype, from->data, first, count, row);
@@ -31,7 +31,8 @@ static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t 
   }
 }
 
-/* Converts elements [first, first + count), in blocks, through the narrowest type that holds every value of the source. */
+/* Converts elements [first, first + count), in blocks. The type in between is chosen so that each result is that of a single
+ * rounding. */
 static void cast_run(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
   const bool to_small = clv__dtype_is_in(to->dtype, CLV__DTYPES_SMALL_FLOAT);
   for (int64_t at = first; at < first + count; at += BLOCK) {

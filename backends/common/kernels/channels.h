@@ -27,11 +27,13 @@ typedef struct clv__channels {
   float least;                /* lower bound, -INFINITY for none; a NaN stays NaN */
 } clv__channels;
 
-/* Plans the work, in `arena`. The caller sets scale, shift and least. The result has as many channels as the pieces together. */
+/* Fills *channels, with arrays from `arena`; returns CLV_OUT_OF_MEMORY if memory runs out. result.channels must be the sum of
+ * the channels of the pieces. The caller must then set scale, shift and least before clv__channels_join(). */
 clv_status clv__channels_plan(clv__channels *channels, clv__arena *arena, int64_t images, int64_t pixels,
                               const clv__channels_form *pieces, uint32_t piece_count, clv__channels_form result,
                               clv_error *error);
-/* The result may overwrite piece 0 if that is the only piece and has the layout of the result. */
+/* Writes the joined pieces to `result`. `result` may be the memory of piece 0 if that is the only piece and has the layout of
+ * the result. Once `stop` (may be NULL) is set, skips the rest of the work. */
 void clv__channels_join(const clv__channels *channels, const clv_tensor *pieces, float *result, const clv__stop *stop);
 
 #endif

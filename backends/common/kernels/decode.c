@@ -13,8 +13,9 @@ static bool has_input(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
 }
 
-/* slice_bytes() is the scratch that one thread needs for `count` floats, rounded up to a multiple of 64 bytes. slices_bytes() is
- * the scratch of all threads that can work on `tasks` tasks. Both return SIZE_MAX if the size overflows. */
+/* slice_bytes() is the scratch that one thread needs for `count` floats, rounded up to a multiple of 64 bytes. slices_bytes()
+ * is the scratch of all threads together, for the most threads that can work on `tasks` tasks. Both return SIZE_MAX if the size
+ * overflows. */
 static size_t slice_bytes(int64_t count) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 64) return SIZE_MAX;
@@ -131,7 +132,8 @@ static void convolve(const float *line, const float *taps, int64_t tap_count, fl
 
 static clv_status run_convolution(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
-  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* without rows, the other dims may be too large for the sums below */
+  /* Without rows, the other dims may be so large that the sums below would overflow. */
+  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK;
   const clv_tensor *present = call->output_count > 1 && call->outputs[1].dtype != CLV_DTYPE_NONE ? &call->outputs[1] : NULL;
   const int64_t channels = x->dims[1], length = x->dims[2], taps = w->dims[2], kept = taps - 1, rows = x->dims[0] * channels;
   const bool silu = !clv__attribute_is(call->attributes, "activation", "none", true);
@@ -189,7 +191,7 @@ static clv_status run_scatter(const clv__kernel_call *call) {
     const char *from = (const char *)update->data + (size_t)(o * length) * entry;
     int64_t at = places != NULL ? places[o / (outer / cache->dims[0])] % room : 0;
     if (at < 0) at += room;
-    const int64_t straight = length < room - at ? length : room - at; /* the rest wraps around */
+    const int64_t straight = length < room - at ? length : room - at; /* the other entries wrap around to index 0 */
     memcpy(to, (const char *)cache->data + (size_t)(o * room) * entry, (size_t)room * entry);
     if (straight > 0) memcpy(to + (size_t)at * entry, from, (size_t)straight * entry);
     if (straight < length) memcpy(to, from + (size_t)straight * entry, (size_t)(length - straight) * entry);

@@ -12,7 +12,7 @@
 #define LABELS CLV__EINSUM_LABELS
 
 /* A factor of a product. steps[label] is the distance between neighbours along the label, in elements. It is 0 if the factor
- * lacks the label or the label's size is 1. */
+ * lacks the label or has size 1 there. */
 typedef struct operand {
   clv_dtype dtype;
   void *data;
@@ -168,7 +168,7 @@ static clv_status intermediate_make(einsum *e, const group *batch, const group *
 }
 
 /* One step: `out` = the product of a and b, summed over the labels not needed after input `step`. If `is_last`, `out` is the
- * final result. */
+ * final result. If e->scratch is NULL, multiplies nothing, and only adds up how much scratch the step needs. */
 static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand *a, const operand *b, size_t product_at,
                            operand *out) {
   group batch, row, column, depth;
@@ -226,7 +226,7 @@ static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand
   return CLV_OK;
 }
 
-/* Runs all steps. A single input is multiplied by one. */
+/* Runs all steps. If there is only one input, multiplies it by the number 1. */
 static clv_status steps_run(einsum *e, size_t product_at) {
   static const union {
     float f32;

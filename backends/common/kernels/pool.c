@@ -30,8 +30,8 @@ typedef struct pool {
   axis axes[AXES];
 } pool;
 
-/* The taps [first, end) of a window, along one axis, that are inside the input. `counted` is the number by which an average is
- * divided. */
+/* The taps [first, end) of a window, along one axis, that are inside the input. An average is divided by the product of
+ * `counted` over all axes. */
 typedef struct span {
   int64_t first, end, counted;
 } span;
@@ -125,7 +125,8 @@ static clv_status pool_read(const clv__kernel_call *call, pool *c) {
   return CLV_OK;
 }
 
-/* A thread's slice of the scratch: an input plane and an output plane in f32. */
+/* The bytes of a thread's slice of the scratch: an input plane and an output plane in f32. 0 if the dtype needs no
+ * conversion. */
 static size_t slice_bytes(const pool *c) {
   if (!needs_conversion(c->dtype)) return 0;
   return clv__align_up((size_t)c->input_plane * sizeof(float), 64) + clv__align_up((size_t)c->output_plane * sizeof(float), 64);

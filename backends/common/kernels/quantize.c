@@ -20,7 +20,7 @@ typedef struct runs {
   const clv_tensor *x, *scale, *zero, *y; /* zero may be NULL */
   int64_t outer, length, inner;           /* `length`: extent of the axis of the scales */
   int64_t block, scale_length;            /* elements per scale, and number of scales, along the axis */
-  bool whole;                             /* one scale for the whole tensor */
+  bool whole;                             /* one scale for the whole tensor; `block`: the elements per run */
   int64_t total, rows;
   int64_t scale_step;
   clv_dtype precision; /* the dtype to which x / scale is rounded */
@@ -47,11 +47,11 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
     r->rows = (r->total + RUN - 1) / RUN;
     return CLV_OK;
   }
-  int64_t axis = clv__attribute_int(call->attributes, "axis", 1);
-  if (axis < 0) axis += x->rank;
+  const int64_t given_axis = clv__attribute_int(call->attributes, "axis", 1);
+  int64_t axis = given_axis < 0 ? given_axis + x->rank : given_axis;
   if (x->rank == 1) axis = 0;
   if (axis < 0 || axis >= x->rank) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis,
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)given_axis,
                           (int)x->rank);
   }
   r->outer = clv__dims_product(x, 0, (int32_t)axis);
@@ -66,8 +66,11 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   bool fits = r->block > 0 && r->scale_length == (r->length + r->block - 1) / r->block &&
               scales == (blocked ? r->outer * r->scale_length * r->inner : r->scale_length);
   if (!fits) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
-                          (long long)r->scale_length, (long long)axis, (long long)r->length);
+    char scale_text[96], x_text[96];
+    clv__tensor_text(scale, scale_text, sizeof scale_text);
+    clv__tensor_text(x, x_text, sizeof x_text);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale, %s, does not fit input %s (axis %lld, block size %lld)",
+                          scale_text, x_text, (long long)axis, (long long)r->block);
   }
   /* If the axis is the innermost, runs lie along it. Otherwise they lie along the axes inside it. */
   r->scale_step = (r->inner == 1) != blocked;
@@ -99,7 +102,7 @@ static inline float round_to(clv_dtype dtype, float value) {
   return dtype == CLV_BF16 ? clv__bf16_to_f32(clv__f32_to_bf16(value)) : value;
 }
 
-/* Processes `count` elements from `first` on, at most BLOCK unless `direct`. */
+/* Processes `count` elements from `first` on: at most RUN if r->direct is set, otherwise at most BLOCK. */
 typedef void (*run_fn)(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros);
 
 /* The smallest and the largest value of an integer dtype. */

@@ -137,7 +137,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #define STORE(dtype, data, first, count, row) clv__row_from_i64(dtype, data, first, count, (const int64_t *)(row))
 #include "backends/common/kernels/reduce_body.h"
 
-/* The result of an integer reduction over no elements. It is also the initial value of a maximum or minimum. */
+/* The value from which an integer reduction starts, which is also its result if there are no elements. */
 static int64_t integer_identity(fold what, clv_dtype dtype) {
   if (what != FOLD_MAX && what != FOLD_MIN) return what == FOLD_PRODUCT;
   bool lowest = what == FOLD_MAX;
@@ -167,8 +167,8 @@ static double float_identity(fold what) {
   return what == FOLD_MAX ? -(double)INFINITY : what == FOLD_MIN ? (double)INFINITY : what == FOLD_PRODUCT ? 1 : 0;
 }
 
-/* The axes to reduce, as bits: from input 1 or, in earlier opsets, from the attribute. No axes means all, unless the attribute
- * noop_with_empty_axes is set. */
+/* The axes to reduce, as bits: from input 1 or, in earlier opsets, from the attribute. If there are no axes, all are reduced,
+ * or none if the attribute noop_with_empty_axes is set. */
 static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   int32_t rank = call->inputs[0].rank;
   size_t count = 0;

@@ -6,7 +6,8 @@
  *   EXP, ROOT, LOGARITHM, FINITE_OR_ZERO   functions of doubles; integer reductions never use them
  *   LOAD, STORE(dtype, data, first, count, row)   convert elements to T and from T */
 
-/* Folds `count` elements into `total`, the total of one output. */
+/* Folds `count` elements into `total`, the total of one output, and returns it. FOLD_EXP subtracts `shift` from each
+ * element. */
 static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count) {
   (void)shift;
 #define EXTREME(beats) /* LANES separate extremes let the loop vectorise */                                  \
@@ -53,7 +54,7 @@ static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count
 #undef EXTREME
 }
 
-/* Folds one element into each of `count` neighbouring outputs. */
+/* Folds one element into each of `count` neighbouring outputs. FOLD_EXP subtracts the output's shift from the element. */
 static void NAME(fold_columns)(fold what, T *totals, const T *shifts, const T *row, int64_t count) {
   (void)shifts;
 #define COLUMNS(expression)                                   \

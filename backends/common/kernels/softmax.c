@@ -1,6 +1,6 @@
-/* Softmax, LogSoftmax and Hardmax along an axis. Before opset 13, the axis and all axes after it are treated as one. f16 and bf16
- * are converted to f32 in scratch, a few lines at a time. A line becomes NaN if it contains a NaN or +infinity, or consists of
- * -infinity. */
+/* Softmax, LogSoftmax and Hardmax along an axis. Before opset 13, the axis and all axes after it are treated as one. f16 and
+ * bf16 are converted to f32 in scratch, a few lines at a time. Softmax and LogSoftmax of a line are NaN if it contains a NaN or
+ * +infinity, or only -infinity. */
 #include <math.h>
 #include <tgmath.h>
 
@@ -17,7 +17,11 @@ typedef struct lines {
 
 typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
 
-enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements per f32 sum, but see sum_f32(); a multiple of LANES */ };
+enum {
+  GROUP = 64,
+  LANES = 16,
+  SUMMED = 2048 /* elements per f32 sum, a multiple of LANES; the last sum of a line may differ: sum_f32() */
+};
 
 static lines lines_of(const clv__kernel_call *call) {
   const clv_tensor *input = &call->inputs[0];
@@ -38,7 +42,7 @@ static lines lines_of(const clv__kernel_call *call) {
 
 /* Computes up to GROUP neighbouring lines together, so that reads are contiguous although a line is not. x may be equal to y,
  * because no element is read after it has been overwritten. That also holds for line_f32() and line_f64(). Additions have the
- * same order as in those functions, so the result of a line does not depend on its neighbours. */
+ * same order as in those functions, so a line gets the same result in a group as alone. */
 #define DEFINE_GROUP(name, T, EXP, lane_count)                                                     \
   static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) {    \
     T largest[GROUP], last[GROUP]; /* `last`: factor (Softmax) or number to subtract */            \
@@ -82,8 +86,8 @@ static lines lines_of(const clv__kernel_call *call) {
 DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
 DEFINE_GROUP(group_f64, double, exp, 1)
 
-/* The functions from here on compute one contiguous f32 line, LANES elements at a time. The rest of a line is padded with neutral
- * values. */
+/* The functions up to line_f32() compute one contiguous f32 line, LANES elements at a time. A remainder of fewer than LANES
+ * elements is padded with neutral values. */
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* The largest element. Skips NaNs, except if the first element is NaN. The result of a line with a NaN is NaN in any case,

@@ -161,8 +161,8 @@ typedef struct aggregate {
   clv_tensor *out;
 } aggregate;
 
-/* Sums columns [at, at + count * CLV__LANES) of output row `v`. The caller must pass `count` as a constant, at most
- * CLV__LANE_BLOCKS. Prefetches the rows of edges below `limit`. */
+/* Sums columns [at, at + count * CLV__LANES) of output row `v`. The caller must pass `count` as a compile-time constant of at
+ * most CLV__LANE_BLOCKS. Meanwhile prefetches the rows that later edges, up to edge `limit`, will read. */
 CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count, int64_t v, int64_t at, int64_t limit,
                            float scale) {
   const clv__sparse *s = &a->s;

@@ -20,7 +20,7 @@ static inline int64_t clv__sparse_source(const clv__sparse *s, int64_t edge) {
   return s->sources->dtype == CLV_I32 ? ((const int32_t *)s->sources->data)[edge] : ((const int64_t *)s->sources->data)[edge];
 }
 
-/* The view of a call with these inputs. */
+/* Returns the view of a call that has these inputs. */
 clv__sparse clv__sparse_of(const clv_tensor *data, const clv_tensor *offsets, const clv_tensor *sources);
 
 /* Computes columns [from, to) of rows [first, last). Their offsets and sources have been checked. */
@@ -47,7 +47,8 @@ typedef uint16_t clv__lane_halves __attribute__((vector_size(CLV__VECTOR_BYTES /
 
 #define CLV__INLINE static inline __attribute__((always_inline))
 
-/* Loads elements [at, at + CLV__LANES). `dtype` must be a constant in the caller. */
+/* Loads elements [at, at + CLV__LANES). `dtype` must be a compile-time constant in the caller: each dtype gets code of its
+ * own. */
 CLV__INLINE void clv__lanes_load(clv__lanes *to, const void *data, clv_dtype dtype, int64_t at) {
   if (dtype == CLV_F32) {
     *to = *(const clv__lanes *)((const float *)data + at);

@@ -23,9 +23,9 @@ typedef struct attention {
   float *scratch;
 } attention;
 
-/* exp(x) for x <= 0 within 2 units in the last place: e^x = 2^n * e^r with |r| <= ln 2 / 2, where a polynomial approximates e^r.
- * The polynomial has Taylor's coefficients, except for the last one, whose error is below f32's precision. For very negative x,
- * the result is 0 or almost 0. */
+/* exp(x) for x <= 0 within 2 units in the last place: e^x = 2^n * e^r with |r| <= ln 2 / 2, where a polynomial approximates
+ * e^r. The polynomial's coefficients are close to Taylor's, and its error is below f32's precision. For x below -87, the result
+ * is e^-87, which is almost 0. */
 CLV__INLINE float exp_of(float x) {
   const float origin = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
   float least = x < -87.0f ? -87.0f : x, shifted = least * 1.44269504f + origin, n = shifted - origin;

@@ -324,7 +324,8 @@ static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
 static_assert(sizeof(parameters) <= sizeof(clv__elementwise_params) && sizeof(clip_bounds) <= sizeof(clv__elementwise_params),
               "clv__elementwise_params has room for all parameters");
 
-/* Finds the row function of an operator that an entry of the table cannot describe. */
+/* Finds the row function of an operator that an entry of the table cannot describe, and sets *values or, for Clip, *bounds to
+ * its parameters. */
 static clv__row_fn find_special(const clv__kernel_call *call, parameters *values, clip_bounds *bounds, double *cost) {
   static const clv__row_fn is_inf[DTYPE_COUNT] = FLOATS(is_inf);
   static const clv__row_fn exact[DTYPE_COUNT] = FLOATS(gelu), with_tanh[DTYPE_COUNT] = FLOATS(gelu_tanh);

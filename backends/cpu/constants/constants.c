@@ -27,8 +27,8 @@ void clv__cpu_constants_rest(clv__cpu_constants *constants) {
   constants->copy_bytes = 0;
 }
 
-/* Takes ownership of `data`, even on failure. *kept receives the address to use from then on: `data`, or the address of an
- * equal pack that was stored earlier. */
+/* Adds `data` to the packs of the executable. Takes ownership of `data`, even on failure. *kept receives the address to use
+ * from then on: `data`, or the address of an equal pack that was stored earlier. */
 static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, const clv__dnn_layout *layout, void *data,
                            size_t size_bytes, void **kept, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
@@ -184,7 +184,7 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   if (!raw_here && other == NULL) {
     void *raw;
     CLV__TRY(clv__cpu_constant_raw(constants, packing->value, &raw, error));
-    constants->program->values[packing->value].type.data = raw; /* from now on, read the owned copy instead of the view's bytes */
+    constants->program->values[packing->value].type.data = raw; /* later packs read these bytes, which the executable owns */
   }
   const clv__cpu_pack pack = {.value = packing->value, .arrangement = arrangement};
   const size_t size_bytes = clv__dnn_layout_size_bytes(layout);

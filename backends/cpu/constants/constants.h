@@ -42,7 +42,8 @@ typedef struct clv__cpu_packing {
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
 void clv__cpu_constants_finish(clv__cpu_constants *constants);
 void clv__cpu_constants_rest(clv__cpu_constants *constants); /* frees `copy`, which only packing needs */
-/* Sets *data to the constant's bytes, aligned and row-major. They are valid as long as the executable. */
+/* Sets *data to the constant's bytes, aligned and row-major. They stay valid as long as the executable. Returns
+ * CLV_NOT_SUPPORTED if the bytes were available only while compiling and have not been kept. */
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
 /* Sets *data to an f16 or bf16 constant converted to row-major f32. */
 clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
@@ -50,7 +51,7 @@ clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value,
  * applied in f32. */
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error);
-/* Sets the error for a constant whose raw bytes were available only while compiling. */
+/* Sets the error for a constant whose raw bytes were available only while compiling. Returns CLV_NOT_SUPPORTED. */
 clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t value, clv_error *error);
 /* Writes raw bytes into `data` as `layout` says. The raw bytes may be unaligned and may need scaling (packing.c). */
 clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,

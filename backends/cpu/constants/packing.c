@@ -61,8 +61,9 @@ static clv_status copy_elements(clv__cpu_constants *constants, const clv__cpu_va
   return CLV_OK;
 }
 
-/* Packs a large constant slice by slice along the outermost axis of the raw bytes, so that packing needs little more memory than
- * the pack and one slice. Returns false, without side effects, if the constant must be packed in one go. */
+/* Packs a large constant slice by slice along the outermost axis of the raw bytes, so that packing needs little more memory
+ * than the pack and one slice. Returns false if the constant must be packed in one go, which overwrites what was packed so
+ * far. */
 static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const clv__dnn_layout *raw,
                            const clv__dnn_layout *layout, void *data) {
   const clv_host *host = constants->program->device->host;

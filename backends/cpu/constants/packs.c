@@ -59,7 +59,7 @@ static bool is_like(const clv__cpu_shared *shared, uint64_t sample, const clv__d
 }
 
 /* Finds the first pack from index *at on that has this size, layout and sample and so may be equal. Counts the caller as a user
- * of the pack. Returns NULL if there is none. */
+ * of the pack. Sets *at to the next index to search from. Returns NULL if there is none. */
 static clv__cpu_shared *borrow(clv__cpu_packs *packs, size_t *at, uint64_t sample, const clv__dnn_layout *layout,
                                size_t size_bytes) {
   clv__cpu_shared *found = NULL;

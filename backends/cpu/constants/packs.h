@@ -13,7 +13,7 @@
 
 typedef struct clv__cpu_packs clv__cpu_packs;
 
-/* A pack. Its bytes are no longer modified. */
+/* A pack. Its bytes do not change once it is stored. */
 typedef struct clv__cpu_shared {
   void *data;
   size_t size_bytes;
@@ -24,9 +24,9 @@ typedef struct clv__cpu_shared {
 
 clv_status clv__cpu_packs_create(const clv_allocator *allocator, clv__cpu_packs **packs, clv_error *error);
 void clv__cpu_packs_destroy(clv__cpu_packs *packs); /* accepts NULL; no pack may be in use any more */
-/* Stores `data`, which must come from the allocator. The store takes ownership, even on failure. `shared` receives the bytes,
- * either in the same memory or in that of an equal pack. *is_new receives true if there was no equal pack. `is_new` may be
- * NULL. */
+/* Stores `data`, which must come from the allocator. The store takes ownership, even on failure. *shared receives the pack,
+ * whose bytes are either in the same memory or in that of an equal pack; the caller ends its use with clv__cpu_packs_release().
+ * *is_new receives true if there was no equal pack. `is_new` may be NULL. */
 clv_status clv__cpu_packs_keep(clv__cpu_packs *packs, const clv__dnn_layout *layout, void *data, size_t size_bytes,
                                clv__cpu_shared **shared, bool *is_new, clv_error *error);
 void clv__cpu_packs_release(clv__cpu_packs *packs, clv__cpu_shared *shared); /* accepts NULL */

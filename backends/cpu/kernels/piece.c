@@ -11,7 +11,8 @@ typedef uint32_t words __attribute__((vector_size(LANES * sizeof(uint32_t)), ali
 typedef int32_t bits __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(sizeof(int32_t)), may_alias));
 typedef float reals __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Reads vector `index` from channel `first` on. The last vector holds `left` numbers, the others are full. */
+/* Reads the vector that begins at channel first + index * LANES. If `left` is less than LANES, reads only `left` numbers and
+ * sets the other lanes to 0. */
 static inline __attribute__((always_inline)) void read_vector(const void *numbers, int64_t first, int index, int64_t left,
                                                               words *vector) {
   const char *from = (const char *)numbers + (size_t)(first + index * LANES) * sizeof(uint32_t);
@@ -67,7 +68,8 @@ static inline __attribute__((always_inline)) void run_posts(const clv__cpu_sums_
   }
 }
 
-/* Processes `count` vectors of channels from `first` on. */
+/* Processes `count` vectors of channels from `first` on. `left` is LANES, or the number of channels in a last, partial vector;
+ * `count` is then 1. */
 static inline __attribute__((always_inline)) void run_vectors(const clv__cpu_sums_piece *p, int64_t first, const int count,
                                                               int64_t left) {
   words sums[AT_A_TIME], numbers, factors;

@@ -11,7 +11,8 @@ void clv__cpu_panel_f16(const float *row, int64_t depth, const uint16_t *panel, 
 
 struct clv__cpu_row {
   int64_t depth, columns, panel_elements;
-  uint32_t bias_operand, addend_operand, target_operand; /* 0: none */
+  /* Indices of operands; 0: none. Operand 0 is the row, operand 1 the matrix. */
+  uint32_t bias_operand, addend_operand, target_operand;
   bool relu;
   clv_dtype dtype; /* of the matrix: f32, bf16 or f16 */
 };

@@ -123,7 +123,7 @@ static void transpose(const uint8_t *from, int64_t from_step, uint8_t *to, int64
   for (int i = 0; i < SIDE; ++i) *(line *)(to + i * to_step) = a[i];
 }
 
-/* Transposes a row of pixels; channels are `plane` bytes apart. */
+/* Copies a row of pixels to channels last. In `from`, the channels are `plane` bytes apart. */
 static void turn_row(const uint8_t *from, int64_t plane, int64_t pixels, int64_t channels, uint8_t *to) {
   const int64_t whole_pixels = pixels / SIDE * SIDE, whole_channels = channels / SIDE * SIDE;
   for (int64_t c = 0; c < whole_channels; c += SIDE) {

@@ -31,7 +31,7 @@ static void run_join(const clv__cpu_own *own, const clv_tensor *operands, const 
   clv__kernels()->channels_join(&step->channels, operands, operands[step->channels.piece_count].data, stop);
 }
 
-/* The layout as the kernel sees it. `block` is 0 if the kernel does not support the layout. */
+/* Describes a layout for the kernel. `block` is 0 if the kernel does not support the layout. */
 static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tensor *type) {
   clv__channels_form form = {type->dims[1], clv__dnn_layout_channels(layout)};
   /* With one channel or one pixel, the bytes are the same in row-major order and with channels last. */
@@ -43,8 +43,8 @@ static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tenso
   return form;
 }
 
-/* Chooses the layout of the result and the layouts in which the kernel reads the pieces: their own if it supports them, otherwise
- * channels last. */
+/* Chooses the layout of the result and the layouts in which the kernel reads the pieces: their own if it supports them,
+ * otherwise channels last. Returns false if memory runs out. */
 static bool describe(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_layout **layouts,
                      clv__channels_form *forms) {
   const clv_tensor *out = &variant->values[node->outputs[0]].type;
@@ -158,7 +158,7 @@ static clv_status lower_primitive(clv__cpu_variant *variant, const clv__cpu_vari
   return CLV_OK;
 }
 
-/* Leaves row-major pieces to the portable copying kernel, which is many times faster than oneDNN. */
+/* Leaves row-major pieces to the portable copying kernel (*taken is false), which is many times faster than oneDNN. */
 clv_status clv__cpu_lower_concat(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
   const clv_tensor *out = &variant->values[node->outputs[0]].type;
   if (node->scale != NULL) return clv__cpu_lower_join(variant, node, error);

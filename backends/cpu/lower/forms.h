@@ -29,13 +29,13 @@ clv_status clv__cpu_form_make(clv__cpu_variant *variant, uint32_t value, const c
 /* Like clv__cpu_form_make(), but in the memory of the slot `in`, whose contents are no longer needed. */
 clv_status clv__cpu_form_make_in(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t in,
                                  uint32_t *slot, clv_error *error);
-/* A slot for a constant. */
+/* Sets *slot to a new slot for a constant: the `size_bytes` bytes at `data`, which must stay valid as long as the variant. */
 clv_status clv__cpu_slot_constant(clv__cpu_variant *variant, void *data, size_t size_bytes, uint32_t *slot, clv_error *error);
 
-/* A slot for scratch memory that holds no value. */
+/* Sets *slot to a new slot for scratch memory, which holds no value. */
 clv_status clv__cpu_slot_scratch(clv__cpu_variant *variant, size_t size_bytes, uint32_t *slot, clv_error *error);
 
-/* A slot for a part of the slot `in`: `size_bytes` bytes from `at_bytes` on. */
+/* Sets *slot to a new slot for a part of the slot `in`: `size_bytes` bytes from `at_bytes` on. */
 clv_status clv__cpu_slot_part(clv__cpu_variant *variant, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
                               clv_error *error);
 
@@ -45,7 +45,7 @@ clv__cpu_step *clv__cpu_step_new(clv__cpu_variant *variant, clv__cpu_step_kind k
                                  uint32_t operand_room);
 void clv__cpu_step_input(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
 void clv__cpu_step_output(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
-/* Appends a step that executes `primitive`. The variant owns the primitive from then on, even on failure. */
+/* Appends a step that executes `primitive`. The call takes ownership of the primitive, even if it fails. */
 clv_status clv__cpu_step_primitive(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const char *what,
                                    clv__dnn_primitive *primitive, uint32_t operand_room, clv__cpu_step **step, clv_error *error);
 

@@ -1,5 +1,6 @@
-/* QuantizeLinear and DequantizeLinear with one scale for the whole tensor, and DynamicQuantizeLinear. They process their
- * elements one by one in the memory order of the input, whatever its layout. */
+/* QuantizeLinear and DequantizeLinear with one scale for the whole tensor, and DynamicQuantizeLinear. If the input has its
+ * channels last, they process its elements in memory order, and the result has its channels last, too. Otherwise the portable
+ * kernel runs on row-major tensors. */
 #include "lower.h"
 
 /* Whether the value is stored with channels last. If not, the portable kernel reads it as row-major. */

@@ -122,8 +122,8 @@ static bool widens(const clv__cpu_variant_value *made, clv_dtype lies) {
   return made->outer == CLV_DTYPE_NONE && made->made == CLV_F32 && lies != made->type.dtype;
 }
 
-/* Finds the row-major layouts of a view's source and of the view, and the dtype in which the source is stored, which both
- * share. */
+/* Sets *dtype to the dtype that a view shares with its source: usually that in which the source is stored. Sets *from and *to
+ * to the row-major layouts of the source and of the view in this dtype; NULL if it is the dtype of the source's type. */
 static clv_status view_layouts(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_layout **from,
                                const clv__dnn_layout **to, clv_dtype *dtype, clv_error *error) {
   const clv__cpu_variant_value *source = &variant->values[node->inputs[0]];
@@ -210,7 +210,7 @@ clv_status clv__cpu_pass_lower(clv__cpu_variant *variant, clv_error *error) {
     const uint32_t output = value->output;
     const clv__dnn_layout *layout;
     uint32_t slot;
-    value->output = CLV__CPU_NONE; /* it is stored in the caller's input */
+    value->output = CLV__CPU_NONE; /* an input is stored in the caller's memory, even if it is also an output */
     CLV__TRY(clv__cpu_form_outer(variant, variant->program->inputs[i], &layout, error));
     CLV__TRY(clv__cpu_form_make(variant, variant->program->inputs[i], layout, &slot, error));
     value->output = output;

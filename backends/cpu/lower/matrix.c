@@ -52,7 +52,7 @@ static bool describe(clv__cpu_variant *variant, const clv__cpu_variant_node *nod
   return p->a != NULL && p->b != NULL && p->destination != NULL;
 }
 
-/* A slot that holds `value` row-major in `dtype`. */
+/* Sets *slot to a slot that holds `value` row-major in `dtype`. */
 static clv_status form_get(clv__cpu_variant *variant, uint32_t value, clv_dtype dtype, uint32_t *slot, clv_error *error) {
   const clv__dnn_layout *layout = clv__cpu_form_dense(variant, value, dtype);
   if (layout == NULL) return clv__error_memory(error, 0);

@@ -4,7 +4,8 @@
 
 #define NEAR 64 /* how many following nodes to search for readers */
 
-/* Whether all readers of `value` after `here` accept any layout, or would reorder it anyway. */
+/* Whether all readers of `value`, which node `here` computes, accept any layout or would reorder it anyway. Also false if the
+ * last reader is more than NEAR nodes away. */
 static bool readers_take_any(const clv__cpu_variant *variant, uint32_t value, uint32_t here) {
   const uint32_t last = variant->values[value].last_read;
   if (last == CLV__CPU_NONE || last > here + NEAR || variant->values[value].output != CLV__CPU_NONE) return false;
@@ -74,8 +75,8 @@ static clv_status lower_words(clv__cpu_variant *variant, const clv__cpu_variant_
   return CLV_OK;
 }
 
-/* The result is the source's memory with permuted axes, if all readers accept that or if it happens to be row-major. Otherwise
- * the source is reordered to row-major. */
+/* The result is a view of the source's memory with permuted axes, if all readers accept that, or if that memory happens to be
+ * the row-major result. Otherwise the source is reordered to a row-major result. */
 clv_status clv__cpu_lower_transpose(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
   const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &variant->values[node->outputs[0]].type;
   const uint32_t here = (uint32_t)(node - variant->nodes);

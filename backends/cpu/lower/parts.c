@@ -32,7 +32,7 @@ static bool may_part(const clv__cpu_variant *variant, const clv__dnn_convolution
          constant_bytes(variant->program) / CONSTANTS_PER_SCRATCH < whole->scratch_bytes;
 }
 
-/* Whether the primitive of a part uses the same layouts as that of the whole convolution, in which the channels of the part are
+/* Whether the primitive of a part uses the layouts of the whole convolution. In these, the channels of the part are
  * contiguous. */
 static bool fits(const clv__dnn_convolution *spec, const clv__dnn_primitive *whole, const clv__dnn_primitive *part,
                  clv__arena *arena) {
@@ -63,7 +63,8 @@ void clv__cpu_parts_release(clv__cpu_parts *parts) {
   *parts = (clv__cpu_parts){0};
 }
 
-/* Creates all `count` parts. Creates none if oneDNN does not support one of them, or its layouts differ. */
+/* Creates all `count` parts. If oneDNN does not support one of them, or uses other layouts for it, releases all, sets
+ * parts->count to 0 and returns CLV_OK. */
 static clv_status create_parts(clv__cpu_variant *variant, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                uint32_t count, clv__cpu_parts *parts, clv_error *error) {
   clv__dnn_convolution piece = *spec;

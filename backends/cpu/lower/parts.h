@@ -13,8 +13,8 @@ typedef struct clv__cpu_parts {
   clv__dnn_primitive *primitives[CLV__CPU_MOST_PARTS];
 } clv__cpu_parts;
 
-/* Decides whether to divide `whole`, the primitive created from `spec`, into parts, and creates their primitives, which the
- * caller owns. The first part adds the bias; the last part applies the posts. */
+/* Decides whether to divide `whole`, the primitive created from `spec`, into parts. If so, creates the primitives of the parts,
+ * which the caller owns; otherwise sets parts->count to 0. The first part adds the bias; the last part applies the posts. */
 clv_status clv__cpu_parts_choose(clv__cpu_variant *variant, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                  clv__cpu_parts *parts, clv_error *error);
 void clv__cpu_parts_release(clv__cpu_parts *parts);

@@ -26,7 +26,8 @@ static bool describe(const clv__cpu_variant_node *node, const clv_tensor *from, 
   clv__cpu_window_read(node->source, from, to, window);
   for (int32_t i = 0; i < window->count; ++i) {
     const int64_t extent = (window->kernel[i] - 1) * window->dilation[i] + 1;
-    /* With ceil_mode, the last window may extend beyond the padded input. An average must not include the part beyond it. */
+    /* With ceil_mode, the last window may extend beyond the padded input. An average must not include the part beyond the
+     * padding. */
     const int64_t needed = (to->dims[i + 2] - 1) * window->stride[i] + extent - from->dims[i + 2] - window->begin[i];
     if (needed > window->end[i] && padded && !max) return false;
     if (needed > window->end[i]) window->end[i] = needed;

@@ -14,7 +14,8 @@ uint32_t clv__cpu_posts(const clv__cpu_variant_node *node, const clv__dnn_layout
 /* Whether `node` may overwrite the memory of `value`: the memory is in the arena, no later node reads it, and no input of the
  * node is stored in it. */
 bool clv__cpu_may_overwrite(const clv__cpu_variant *variant, const clv__cpu_variant_node *node, uint32_t value, uint32_t slot);
-/* A copy of `value` in `layout` (NULL: row-major) that the caller may overwrite. */
+/* Emits a copy of `value` in `layout` (NULL: row-major) and sets *slot to the slot of the copy, which the caller may
+ * overwrite. */
 clv_status clv__cpu_private_copy(clv__cpu_variant *variant, const clv__cpu_variant_node *node, uint32_t value,
                                  const clv__dnn_layout *layout, uint32_t *slot, clv_error *error);
 

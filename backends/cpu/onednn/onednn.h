@@ -25,7 +25,7 @@ typedef struct clv__dnn_primitive {
   const clv__dnn_layout *source, *weights, *destination;
   size_t scratch_bytes;
   const char *implementation; /* oneDNN's name for the implementation */
-  bool *has_run;              /* whether it was executed; atomic */
+  bool *has_run;              /* whether the primitive has run; accessed atomically */
 } clv__dnn_primitive;
 
 /* Ids of a primitive's arguments. */
@@ -54,7 +54,7 @@ typedef enum clv__dnn_unary {
   CLV__DNN_SIGMOID,
   CLV__DNN_GELU_ERF,
   CLV__DNN_GELU_TANH,
-  CLV__DNN_CLIP, /* alpha: lower, beta: upper */
+  CLV__DNN_CLIP, /* alpha: lower bound, beta: upper bound */
   CLV__DNN_HARDSWISH,
   CLV__DNN_SWISH, /* x * sigmoid(alpha * x) */
   CLV__DNN_MISH,
@@ -122,10 +122,11 @@ const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype,
 const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims,
                                                const int64_t *strides);
 const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
-/* A matrix in panels of 64 columns. Each panel stores row after row of 64 elements. Rows are padded to a multiple of 16. */
+/* A matrix in panels of 64 columns. Each panel stores row after row of 64 elements. The number of rows is padded to a multiple
+ * of 16. */
 const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype, const int64_t dims[2]);
 bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout);
-/* A tensor [a, b, c] in panels of 16 along b: [a, b / 16, c, 16], the last panel padded with zeros. */
+/* A tensor [a, b, c] in panels of 16 along b: [a, b / 16 rounded up, c, 16], the last panel padded with zeros. */
 const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype, const int64_t dims[3]);
 /* The layout of a tensor with the dims `dims` whose channels (axis 1) are stored as in `layout`: last, or in blocks of 8 or 16.
  * NULL if `layout` stores them otherwise. */
@@ -135,7 +136,7 @@ const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__d
 int64_t clv__dnn_layout_channels(const clv__dnn_layout *layout);
 /* The layout, over the same memory, of the tensor whose axis i is axis perm[i] of this one. NULL if oneDNN has none. */
 const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm);
-/* The part of `layout` that begins at `offsets`; NULL if it would cut a block. */
+/* The layout of the part of `layout` that begins at `offsets` and has the dims `dims`; NULL if it would cut a block. */
 const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims,
                                             const int64_t *offsets);
 /* A copy on the heap; free it with clv__release(). */
@@ -152,7 +153,7 @@ void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_
 /* Whether oneDNN cannot convert the layout to another one (Winograd weights). */
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout);
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
-/* The number of contiguous elements in its memory, including padding; 0 if there are gaps. */
+/* The number of contiguous elements in the memory of the layout, including padding; 0 if there are gaps. */
 int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout);
 /* The order of 3x3 weights once they are transformed for Winograd's algorithm; winograd.c describes it in full. */
 typedef struct clv__dnn_winograd {

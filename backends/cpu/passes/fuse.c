@@ -1,5 +1,5 @@
-/* Fuses activations and sums into the step that computes their input, if nothing else reads it. Fuses the three nodes of a
- * channel shuffle into one. */
+/* Fuses activations and sums into the node that computes their input, if no other node reads that input. Fuses the three nodes
+ * of a channel shuffle into one. */
 #include "variant.h"
 
 /* Moves `maker` to the position of `reader` and gives it the output of `reader`. `reader` and the value between them disappear.
@@ -20,8 +20,8 @@ static clv__cpu_variant_node *absorb(clv__cpu_variant *variant, clv__cpu_variant
   return reader;
 }
 
-/* oneDNN keeps one set of parameters per algorithm. Of two posts with the same algorithm, the second would use the first one's
- * parameters. */
+/* Whether `maker` has a post with the algorithm of `unary` but other parameters. oneDNN keeps only one set of parameters per
+ * algorithm, so the second post would use the parameters of the first. */
 static bool disagrees(const clv__cpu_variant_node *maker, const clv__cpu_post *unary) {
   for (uint32_t i = 0; i < maker->post_count; ++i) {
     const clv__cpu_post *post = &maker->posts[i];
@@ -41,7 +41,8 @@ static bool can_take_unary(const clv__cpu_variant *variant, const clv__cpu_varia
     case CLV__CPU_AFFINE:
     case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: /* oneDNN may not support a broadcast, and its Relu and Clip replace a NaN by a bound */
+    case CLV__CPU_BINARY:
+      /* Not with a broadcast, which oneDNN may not support, and no Relu or Clip: oneDNN's replace a NaN by a bound. */
       if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
              clv__tensor_same_type(&variant->values[maker->inputs[0]].type, &variant->values[maker->inputs[1]].type);

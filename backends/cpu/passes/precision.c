@@ -63,7 +63,8 @@ static void decide(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
 void clv__cpu_pass_precision(clv__cpu_variant *variant) {
   const bool is_there = variant->onednn && clv__dnn_has_bf16();
   for (uint32_t i = 0; i < variant->value_count; ++i) variant->values[i].made = is_there ? CLV_BF16 : CLV_F32;
-  for (uint32_t i = variant->node_count; i-- > 0;) { /* readers come before the nodes that they read */
+  /* Backwards, so that the readers of a value are visited before the node that computes it. */
+  for (uint32_t i = variant->node_count; i-- > 0;) {
     clv__cpu_variant_node *node = &variant->nodes[i];
     node->product = CLV_F32;
     if (!node->dead && is_there) decide(variant, node);

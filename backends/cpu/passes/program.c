@@ -195,7 +195,7 @@ clv_status clv__cpu_program_open(clv__cpu_program *program, clv_error *error) {
   const clv_host *host = program->device->host;
   if (program->model == NULL) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "the host cannot serialise a partition, so shapes must be known at compile time");
+                          "the host cannot serialise a partition, so all shapes must be known at compile time and not change");
   }
   CLV__TRY(host->graph_open(host->self, program->model, program->model_bytes, &program->view, error));
   if (host->graph_node_count(program->view) == program->node_count) return CLV_OK;

@@ -14,7 +14,7 @@ typedef struct clv__cpu_node clv__cpu_node;
 
 typedef struct clv__cpu_value {
   const char *name;
-  clv_tensor type; /* as in the view; `data` is set if the bytes of a constant are available, and aligned if they are few */
+  clv_tensor type; /* as in the view; `data`: the bytes of a constant, aligned unless is_borrowed; NULL: not available */
   bool is_constant;
   bool is_borrowed;              /* `data` belongs to the view and is gone after compile() */
   const clv__cpu_node *computed; /* the node that computes this constant from others once its bytes are needed; else NULL */
@@ -50,7 +50,7 @@ clv_status clv__cpu_program_read(clv__cpu_program *program, clv_device *device, 
 void clv__cpu_program_finish(clv__cpu_program *program);
 /* Whether all of the node's outputs are constant, so that nothing is left to run. */
 bool clv__cpu_program_is_given(const clv__cpu_program *program, const clv__cpu_node *node);
-/* Clears everything that belongs to the view. */
+/* Clears the pointers to constants whose bytes belong to the view. Call this before compile() returns. */
 void clv__cpu_program_detach(clv__cpu_program *program);
 /* Opens `model` as `view`, unless that is open already. */
 clv_status clv__cpu_program_open(clv__cpu_program *program, clv_error *error);

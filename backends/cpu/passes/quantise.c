@@ -320,7 +320,7 @@ static clv_status begin(walk *w) {
   return CLV_OK;
 }
 
-/* Inserts each node on integers into the variant, directly after the float node that it replaces or repeats. */
+/* Inserts each node of `beside` into the variant, directly after the node that it repeats on integers. */
 static clv_status merge(walk *w) {
   clv__cpu_variant *variant = w->variant;
   if (w->beside_count == 0) return CLV_OK;

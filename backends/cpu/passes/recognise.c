@@ -81,7 +81,7 @@ static bool is_matmul(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   if (!clv__cpu_is_f32(a) || !clv__cpu_is_f32(b) || !clv__cpu_is_f32(&clv__cpu_output(variant, node)->type)) return false;
   if (a->rank < 2 || b->rank < 2) return false;
   if (b->rank == 2) return true;
-  return a->rank == b->rank; /* batches are equal or 1 */
+  return a->rank == b->rank; /* oneDNN requires equal ranks, and broadcasts batch axes of extent 1 */
 }
 
 static bool is_gemm(clv__cpu_variant *variant, clv__cpu_variant_node *node) {

@@ -29,7 +29,8 @@ clv__cpu_strided clv__cpu_strided_of(const clv__cpu_variant *variant, uint32_t v
  * value. If `scale` is not NULL, also steps back over a Mul or Div by one number and multiplies *scale by that factor. Returns
  * false if the value is computed in another way. */
 bool clv__cpu_strided_back(clv__cpu_variant *variant, clv__cpu_strided *strided, double *scale);
-/* Steps forward from a value to the view or transpose of it that its only reader makes. */
+/* Steps forward from strided->value to the result of its only reader, if that is a view or a transpose. Otherwise returns
+ * false. */
 bool clv__cpu_strided_forward(clv__cpu_variant *variant, clv__cpu_strided *strided);
 /* The live node that produces `value`; NULL if there is none. */
 clv__cpu_variant_node *clv__cpu_maker(clv__cpu_variant *variant, uint32_t value);

@@ -1,5 +1,5 @@
-/* Makes a variant by running the passes in order: first with oneDNN and fusion. If that fails, tries again without fusion, then
- * with portable kernels alone. */
+/* Makes a variant by running the passes in order, with oneDNN and fusion. If that fails, runs them again without fusion, and if
+ * that fails, too, with portable kernels alone. */
 #include <stdio.h>
 
 #include "variant.h"
@@ -62,11 +62,12 @@ static clv_status run_passes(clv__cpu_variant *variant, const clv_graph_view *gr
   return clv__cpu_pass_memory(variant, error);
 }
 
-/* Logs why a simpler variant is tried. */
+/* Logs why a variant could not be made. */
 static void log_retreat(const clv_device *device, const clv_error *error) {
   char line[320];
   if (device->host->log == NULL || error == NULL) return;
-  snprintf(line, sizeof line, "%.40s: trying a simpler variant: %.200s", device->name, error->message);
+  snprintf(line, sizeof line, "%.40s: a variant of a partition cannot be made, trying a simpler variant, if any: %.200s",
+           device->name, error->message);
   device->host->log(device->host->self, 3, line);
 }
 

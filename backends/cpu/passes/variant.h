@@ -208,12 +208,13 @@ static inline uint32_t clv__cpu_slot_root(const clv__cpu_variant *variant, uint3
   while (variant->slots[slot].root != slot) slot = variant->slots[slot].root;
   return slot;
 }
-/* The bytes of a constant value, row-major and aligned. NULL with status CLV_OK if the value is not a constant. */
+/* Sets *data to the bytes of a constant value, row-major and aligned: in f32 if the variant widens the value (widen.c),
+ * otherwise in the model's dtype. Sets *data to NULL and returns CLV_OK if the value is not a constant. */
 clv_status clv__cpu_known(clv__cpu_variant *variant, uint32_t value, void **data, clv_error *error);
 /* Whether a kernel node runs in f32 although the model has a narrower dtype. Otherwise it runs in the model's dtypes. Call this
  * only during lowering, when the layouts of its inputs are known (widen.c). */
 bool clv__cpu_runs_wide(clv__cpu_variant *variant, const clv__cpu_variant_node *node);
-/* True when `type` is static f32 with at least one element. */
+/* Whether `type` is f32 with known dims and at least one element. */
 bool clv__cpu_is_f32(const clv_tensor *type);
 /* The only live node that reads `value`. NULL if there are several or none, or if `value` is an output of the variant. */
 clv__cpu_variant_node *clv__cpu_only_reader(clv__cpu_variant *variant, uint32_t value);

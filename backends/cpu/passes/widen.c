@@ -1,6 +1,6 @@
-/* Presents f16 and bf16 values as f32 to the later passes: `type` is f32, `outer` is the model's dtype. A value is rounded to the
- * outer dtype only if it leaves the partition, is cast deliberately, or passes through a step in that dtype. oneDNN has no f16 on
- * CPUs. It supports bf16 if the CPU does; values are then computed in bf16 (precision.c). */
+/* Presents f16 and bf16 values as f32 to the later passes: `type` is f32, `outer` is the model's dtype. A value is rounded to
+ * the outer dtype only if it leaves the partition, is cast deliberately, or passes through a step in that dtype. oneDNN has no
+ * f16 on CPUs. It supports bf16 if the CPU does; the values of a bf16 model are then computed in bf16 (precision.c). */
 #include "backends/common/kernels.h"
 #include "variant.h"
 

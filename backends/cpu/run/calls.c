@@ -87,7 +87,7 @@ static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *err
 
 /* ---- Copies of bytes. ---- */
 
-enum { COPY_PIECE = 1 << 20 }; /* bytes copied before the next look at the stop flag */
+enum { COPY_PIECE = 1 << 20 }; /* bytes copied between two checks of the stop flag */
 
 typedef struct copy_arguments {
   void *to;

@@ -1,5 +1,5 @@
-/* Appends calls of elementwise row functions: for a tensor that is one contiguous row, or for one row per position of the outer
- * axes. */
+/* Appends the call of an elementwise row function. If the whole tensor is one contiguous row, the call is the row function
+ * itself. Otherwise it is a loop that calls the row function for each position of the outer axes. */
 #include "backends/cpu/lower/small.h"
 #include "calls.h"
 

@@ -67,7 +67,7 @@ static clv_status start(dynamic *state, const clv_execute_args *args, clv_error 
 }
 
 static clv_status check_stop(const clv__stop *stop, clv_error *error) {
-  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "it was stopped") : CLV_OK;
+  return clv__is_stopped(stop) ? clv__error_set(error, CLV_CANCELLED, "the execution was stopped") : CLV_OK;
 }
 
 static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const clv_tensor *inputs, clv_tensor *outputs,
@@ -91,10 +91,11 @@ static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const cl
                                  .output_count = node->output_count,
                                  .error = error,
                                  .stop = state->stop};
-  char reason[160]; /* kernels of a body are checked here, because its types may be unknown until now */
+  char reason[160]; /* the kernel is checked again, because some dtypes become known only now */
   if (!clv__kernel_holds(node->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
   const clv_status status = clv__kernel_run(node->kernel, &call, allocator);
-  return clv__is_stopped(state->stop) ? check_stop(state->stop, error) : status; /* it may stumble over missing results */
+  /* Once stopped, ignore the kernel's status: it may have failed because its inputs are incomplete. */
+  return clv__is_stopped(state->stop) ? check_stop(state->stop, error) : status;
 }
 
 static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, clv_error *error) {
@@ -188,7 +189,7 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
     CLV__TRY_GOTO(run_node(&state, i, scratch, error));
     if (node_ns != NULL) node_ns[i] += clv__clock_ns() - begin;
   }
-  CLV__TRY_GOTO(check_stop(stop, error)); /* the last node may be incomplete */
+  CLV__TRY_GOTO(check_stop(stop, error)); /* if the execution was stopped, results of the last node may be incomplete */
   CLV__TRY_GOTO(write_outputs(&state, args, error));
 cleanup:
   for (uint32_t i = 0; state.owned != NULL && i < program->value_count; ++i) release_value(&state, i);

@@ -47,7 +47,7 @@ typedef struct clv__cpu_bound {
 
 struct clv__cpu_list {
   const clv_allocator *allocator;
-  const clv__cpu_variant *variant; /* may be destroyed before the list */
+  const clv__cpu_variant *variant; /* may be destroyed first; the list must then only be destroyed */
   const clv__cpu_list *like;
   uint8_t *block;
   size_t size_bytes, capacity_bytes;
@@ -80,7 +80,8 @@ size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* approximate memory tha
 /* Appends a call with room for `argument_bytes` of arguments. Returns NULL if memory runs out. The pointer is valid until the
  * next append. */
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes);
-/* A oneDNN memory of `layout` (NULL: of `size_bytes`), at `data` or, if that is NULL, at `base` + `addend`. */
+/* Sets *memory to a new oneDNN memory of `layout` (NULL: of `size_bytes` bytes), at `data` or, if that is NULL, at `base` +
+ * `addend`. The list owns the memory. */
 clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layout, size_t size_bytes, uint32_t base,
                                 size_t addend, void *data, clv__dnn_memory **memory, clv_error *error);
 /* Records that the address at `place`, within the call appended last, is `base` + `addend`. */

@@ -8,7 +8,7 @@ clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call 
 }
 
 static clv_status refuse_stopped(clv_error *error) {
-  return clv__error_set(error, CLV_CANCELLED, "it was stopped");
+  return clv__error_set(error, CLV_CANCELLED, "the execution was stopped");
 }
 
 clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__stop *stop, const clv__cpu_call **failed,
@@ -25,9 +25,10 @@ clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__s
       continue;
     }
     const clv_status status = call->function.run(call, stop, error);
-    if (status != CLV_OK) return clv__is_stopped(stop) ? refuse_stopped(error) : status; /* it may stumble over missing results */
+    /* Once stopped, ignore the call's status: it may have failed because its inputs are incomplete. */
+    if (status != CLV_OK) return clv__is_stopped(stop) ? refuse_stopped(error) : status;
   }
-  return clv__is_stopped(stop) ? refuse_stopped(error) : CLV_OK; /* the last call may be incomplete */
+  return clv__is_stopped(stop) ? refuse_stopped(error) : CLV_OK; /* once stopped, the last call may be incomplete */
 }
 
 static clv_status run_calls(const clv__cpu_list *list, const clv__stop *stop, clv_error *error) {

@@ -67,8 +67,8 @@ static uint32_t collect(const clv__cpu_variant *variant, clv__interval *interval
   return count;
 }
 
-/* The most bytes alive at one step: a lower bound for any assignment. `change` has room for one number per step plus one, all 0.
- */
+/* The largest number of bytes in use at any one step: a lower bound for any assignment. `change` has step_count + 1 elements,
+ * all 0. */
 static size_t least(const clv__cpu_variant *variant, const clv__interval *intervals, uint32_t count, int64_t *change) {
   int64_t alive = 0, worst = 0;
   for (uint32_t i = 0; i < count; ++i) {

@@ -51,9 +51,9 @@ static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
   return CLV__CPU_NONE;
 }
 
-/* Assigns each node to the variant node that computes its output now. If there is none, assigns it to the variant node whose
- * source it is. Otherwise assigns it to the variant node of the first node that reads its output, because passes move work
- * forward from makers to readers. `makers` and `readers` have room for one number per value. */
+/* Assigns each node to a variant node, the first of these three that exists: the variant node that computes the node's output
+ * now; the variant node whose source is the node; the variant node of the first reader of the node's output. The last rule
+ * holds because passes move work forward, from makers to readers. `makers` and `readers` have room for one number per value. */
 static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
   const clv__cpu_program *program = s->variant->program;
   for (uint32_t n = 0; n < program->node_count; ++n) s->home[n] = CLV__CPU_NONE;

@@ -66,7 +66,7 @@ static void describe_convolution(clv__cpu_variant *variant, const clv__cpu_varia
   spec->destination_layout = s->sums;
 }
 
-/* Returns false if memory runs out or oneDNN has no such layout. */
+/* Describes the node's product in `s`. Returns false if memory runs out or oneDNN rejects a layout. */
 static bool describe(clv__cpu_variant *variant, const clv__cpu_variant_node *node, shapes *s) {
   memset(s, 0, sizeof *s);
   s->is_matrix = node->source->op[0] == 'M';
@@ -124,8 +124,8 @@ static clv_tensor typed(const clv__cpu_variant *variant, uint32_t value) {
   return type;
 }
 
-/* The slot from which the product reads its source: row-major, channels last, or channels last with the padding written around it
- * (the frame). */
+/* Sets *slot to the slot from which the product reads its source: row-major, channels last, or channels last with the padding
+ * written around it (the frame). */
 static clv_status source_slot(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const shapes *s, uint32_t *slot,
                               clv_error *error) {
   uint32_t image, zero = CLV__CPU_NONE;

@@ -17,13 +17,14 @@ typedef struct clv__cpu_notes clv__cpu_notes;
 clv_status clv__cpu_notes_create(const clv_host *host, const char *device, const char *key, clv__cpu_notes **notes,
                                  clv_error *error);
 void clv__cpu_notes_destroy(clv__cpu_notes *notes); /* accepts NULL */
-/* Reads the choice for a step into `choice`; false if there is none. The first call reads the stored choices. They may be damaged
- * or name a choice that does not exist. Damaged data is ignored, with a warning. */
+/* Copies the choice for a step to `choice`; returns false if there is none. The first call reads the stored choices. Damaged
+ * data is ignored, with a warning. The caller must check that the step offers this choice, because stored data may be out of
+ * date. */
 bool clv__cpu_notes_find(clv__cpu_notes *notes, const char *step, char choice[CLV__CPU_CHOICE_ROOM]);
 /* Records a choice. A failure is not reported, because it only means that the alternatives are measured again later. Neither
  * text may contain tabs or line breaks. */
 void clv__cpu_notes_add(clv__cpu_notes *notes, const char *step, const char *choice);
-/* Stores the new choices, in addition to those that others have stored meanwhile. */
+/* Stores the new choices, in addition to those that other processes have stored meanwhile. A failure is only logged. */
 void clv__cpu_notes_save(clv__cpu_notes *notes);
 
 /* ---- Trials (tune.c) ---- */

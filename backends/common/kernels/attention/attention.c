@@ -1,5 +1,5 @@
-/* The Attention operator: describes a call as a clv__attention and writes the present keys and values. run.c computes the
- * rest. */
+/* Attention and FlexAttention: describes a call as a clv__attention and writes the outputs present_key and present_value. run.c
+ * computes the other outputs. */
 #include "backends/common/kernels/attention/attention.h"
 #include "backends/common/kernels/families.h"
 
@@ -15,7 +15,8 @@ static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, u
 
 /* ---- Reading the call ---- */
 
-/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0, and then it is not used. */
+/* Multiplies modulo 2^64, because a signed overflow would be undefined. The product of a tensor's dims overflows only if the
+ * tensor is empty, and no stride of an empty tensor is used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
@@ -49,8 +50,8 @@ static void read_mask(const clv__kernel_call *call, clv__attention *a) {
     read->steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
     step = times(step, mask->dims[i]);
   }
-  /* If the last dim of the mask is 1, it is broadcast before opset 24. From opset 24 on, such a mask covers only the first key,
-   * because any mask that is too short covers only the first keys; the other keys are masked out. */
+  /* A mask with fewer keys than K covers only the first keys, and all later keys are masked out. One exception: before opset
+   * 24, a mask whose last dim is 1 is broadcast to all keys. */
   const int64_t keys = mask->dims[mask->rank - 1];
   if (keys < a->total && (call->opset >= 24 || keys != 1)) a->mask_keys = keys;
 }

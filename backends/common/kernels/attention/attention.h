@@ -1,6 +1,6 @@
 /* Attention over queries, keys and values with any strides. clv__attention describes where their rows are and which keys each
- * query may attend to. The Attention operator fills it from a call (attention.c). The CPU backend fills it if it finds a subgraph
- * that computes attention. */
+ * query may attend to. The kernel of the Attention operator fills a clv__attention from its call (attention.c). The CPU backend
+ * fills one for each subgraph that computes attention. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 
@@ -11,7 +11,7 @@
 typedef struct clv__attention_rows {
   const clv_tensor *tensor, *past;
   int64_t size, heads, past_length;
-  int64_t first;                           /* offset of the first row in `tensor` */
+  int64_t first;                           /* offset of the first row in `tensor`, in elements */
   int64_t batch_step, head_step, row_step; /* strides of `tensor`, in elements */
 } clv__attention_rows;
 
@@ -21,7 +21,8 @@ typedef enum clv__attention_mask_kind {
   CLV__ATTENTION_REPLACES /* bool: the score becomes `fill` where the mask is true */
 } clv__attention_mask_kind;
 
-/* A mask over [batch, head, query, key]. A step is 0 if the mask is broadcast along that axis. */
+/* A mask over [batch, head, query, key]. steps[i] is its stride along axis i, in elements; 0 if the mask is broadcast along
+ * that axis. */
 typedef struct clv__attention_mask {
   const clv_tensor *tensor; /* NULL: absent */
   clv__attention_mask_kind kind;
@@ -40,20 +41,23 @@ typedef struct clv__attention {
   const int64_t *valid;          /* number of valid keys per batch; NULL: all */
   int64_t batches, heads, group; /* `heads`: of K and V; `group`: heads of Q per head of K and V */
   int64_t queries, total;
-  int64_t left, right; /* window: keys before and after the query's position; INT64_MAX / 4: unbounded */
+  int64_t left, right; /* window: how many keys before and after its own position a query attends to; INT64_MAX / 4: all */
   double scale, cap;
   int mode;           /* which stage of the scores `scores` receives (qk_matmul_output_mode) */
-  clv_dtype rounding; /* dtype to which the softmax is rounded, if coarser than the compute type; NONE: no rounding */
+  clv_dtype rounding; /* dtype to which scores are rounded before and after the softmax; NONE: they are not rounded */
   bool is_wide;       /* compute in f64, which is also the dtype of queries, keys, values and output */
-  bool empty_is_nan;  /* the result for a query whose scores are all -inf is NaN, as in Softmax, not 0 */
+  bool empty_is_nan;  /* if all scores of a query are -inf, its result is NaN, as in Softmax; false: it is 0 */
 } clv__attention;
 
-/* Bytes of scratch that clv__attention_run() needs. They depend only on shapes. SIZE_MAX if the size overflows. */
+/* Returns the bytes of scratch that clv__attention_run() needs; SIZE_MAX if the size overflows. The size depends only on
+ * shapes. */
 size_t clv__attention_scratch_bytes(const clv__attention *attention);
-/* Fills the output and `scores`. All tensors must have data. */
+/* Computes the output and `scores`; either may be absent. All present tensors must have data. `stop` may be NULL. Once it is
+ * set, the rest of the results is not computed. */
 void clv__attention_run(const clv__attention *attention, void *scratch, const clv__stop *stop);
 
-/* Sets *tensor to the tensor that contains the row of position `at`, and returns the row's offset in it, in elements. */
+/* Sets *tensor to the tensor that contains the row of position `at`, and returns the offset of the row in that tensor, in
+ * elements. */
 static inline int64_t clv__attention_row(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at,
                                          const clv_tensor **tensor) {
   if (at < rows->past_length) {

@@ -1,7 +1,8 @@
 /* Template of attention computed in the type REAL. run.c includes it with these macros defined: NAME(x) names the functions,
- * REAL_DTYPE is the dtype of REAL, and TO_REAL and FROM_REAL convert rows to and from REAL. There are two methods. The first, in
- * this file, processes a few query rows at a time with all their scores. It is used for decoding, and if the scores are output or
- * rounded. The second, in tiles.h, processes blocks of queries and keys as matrix products. */
+ * REAL_DTYPE is the dtype of REAL, and TO_REAL and FROM_REAL convert rows to and from REAL. There are two methods. The first,
+ * in this file, processes a few query rows at a time with all their scores. It is used if there are fewer than MANY query rows,
+ * as in decoding, or if the scores are an output or are rounded. The second, in tiles.h, processes blocks of queries and keys
+ * as matrix products. */
 
 /* Returns the address of a row of REALs: in the tensor if the tensor has the dtype of REAL, otherwise `line`, to which the row is
  * converted. */
@@ -38,7 +39,8 @@ static void NAME(cap)(const clv__attention *a, REAL *scores, int64_t count) {
   for (int64_t j = 0; j < count; ++j) scores[j] = cap * (REAL)tanh(scores[j] / cap);
 }
 
-/* Reads the mask of one query and keys [from, from + n) into `line`: the numbers to add, or 1 if a score is kept and 0 if not. */
+/* Reads the mask of one query and keys [from, from + n) into `line`: the numbers to add or, for a mask of bools, 1 where the
+ * score is kept and 0 where it is replaced. */
 static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int64_t head, int64_t query, int64_t from, int64_t n,
                             REAL *line) {
   const int64_t *steps = mask->steps;
@@ -66,7 +68,7 @@ static void NAME(mask_some)(const clv__attention_mask *mask, const REAL *values,
   }
 }
 
-/* Applies the masks of keys [first, first + count) to their scores. */
+/* Applies all masks to the scores of one query and keys [first, first + count). */
 static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t count,
                        REAL *scores) {
   REAL values[MASK_CHUNK];
@@ -145,8 +147,8 @@ static void NAME(show)(const clv__attention *a, int64_t batch, int64_t head, int
   FROM_REAL(a->scores->dtype, a->scores->data, row * a->total, a->total, scores);
 }
 
-/* Turns scores [first, end) of one row into weights. If the scores are an output, writes the stage that `mode` selects, after
- * filling in the scores outside the range. */
+/* Turns scores [first, end) of one row into weights. If the scores are an output, writes the stage of the scores that `mode`
+ * selects. Outside [first, end), this output has the actual scores in stages 0 and 1, -inf in stage 2 and 0 in stage 3. */
 static void NAME(finish_row)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t end,
                              REAL *scores) {
   const int shown = a->scores != NULL ? a->mode : -1;

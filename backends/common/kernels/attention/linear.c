@@ -1,6 +1,6 @@
 /* LinearAttention. Each head has a state matrix [key_size, value_size]. For each token, the state decays, the outer product of
- * the token's key and value is added (with the delta rule, after a correction), and the token's queries are multiplied by the
- * state. The columns of the state are independent of each other, so each task computes some of them. */
+ * the token's key and value is added (with the delta rule, that of the key and a corrected value), and the token's queries are
+ * multiplied by the state. The columns of the state are independent of each other, so each task computes some of them. */
 #include <math.h>
 
 #include "backends/common/kernels/families.h"

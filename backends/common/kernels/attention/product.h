@@ -8,8 +8,9 @@
 
 #define CLV__ATTENTION_LANES 16 /* number of queries of the narrow panel */
 
-/* Arrays of floats or doubles. `queries` [depth, columns], `scores` [keys, columns] and `sums` [width, columns] are aligned to 64
- * bytes. */
+/* All arrays are floats, or all are doubles. `queries` [depth, columns], `scores` [keys, columns] and `sums` [width, columns]
+ * are aligned to 64 bytes. `columns` is the number of queries. The steps are the distances from key to key and from value to
+ * value, in elements. */
 typedef struct clv__attention_product {
   int64_t columns;
   void (*scores)(int64_t depth, const void *queries, int64_t key_count, const void *keys, int64_t key_step, void *scores);

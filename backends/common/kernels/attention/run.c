@@ -94,8 +94,8 @@ typedef struct cut {
   int64_t rows, task_rows, chunks;
 } cut;
 
-/* Called only if the output or the scores have elements (has_output()). Their number is a multiple of all these products, which
- * therefore do not overflow. */
+/* Called only if the output or the scores have elements (has_output()). The products computed here divide the number of these
+ * elements, so they do not overflow. */
 static cut cut_of(const clv__attention *a) {
   const int64_t pairs = a->batches * a->heads;
   cut c = {.rows = a->group * a->queries, .task_rows = FEW};
@@ -115,7 +115,7 @@ static size_t slice_bytes(const clv__attention *a, const cut *c) {
   return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
 }
 
-/* Whether an output or the scores must be computed. If not, only the past and new rows are copied to the cache. */
+/* Whether there is anything to compute here: an output or scores with elements. */
 static bool has_output(const clv__attention *a) {
   return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
          (a->scores != NULL && !clv__tensor_is_empty(a->scores));

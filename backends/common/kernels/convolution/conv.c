@@ -14,7 +14,7 @@
 
 #define AXES 3
 #define DIRECT_CHUNK 512  /* output elements accumulated at a time */
-#define DIRECT_CHANNELS 3 /* output rows are accumulated directly if groups have at most this many output channels */
+#define DIRECT_CHANNELS 3 /* output rows are accumulated directly only if groups have at most this many output channels */
 
 typedef clv__window_axis axis;
 
@@ -69,8 +69,8 @@ static inline int64_t output_index(const conv *c, int64_t q0, int64_t q1, int64_
   return (o0 * a[1].output + o1) * a[2].output + a[2].output_first + q2 * a[2].output_step;
 }
 
-/* The positions [low, high) of q for which q * step + offset is within [0, input). Steps 1 and 2 avoid the division, which would
- * dominate the time of short rows. */
+/* Sets *low and *high so that q * step + offset is within [0, input) exactly for the positions q in [low, high). Steps 1 and 2
+ * avoid the division, which would dominate the time of short rows. */
 static inline void positions_of(int64_t offset, int64_t step, int64_t input, int64_t *low, int64_t *high) {
   int64_t before = offset < 0 ? -offset : 0, after = input > offset ? input - offset : 0;
   *low = step == 1 ? before : step == 2 ? (before + 1) >> 1 : (before + step - 1) / step;

@@ -28,7 +28,7 @@ static void NAME(pack_rows)(const void *cookie, const clv__gemm_block *block) {
   }
 }
 
-/* Gathers the inputs of one tap for the output positions [first, first + count), with zeros for positions outside. */
+/* Gathers the inputs of one tap for the output positions [first, first + count), with 0 where the tap is outside the input. */
 static void NAME(gather)(const conv *c, const STORED *plane, const tap *at, int64_t first, int64_t count, REAL *line) {
   const axis *a = c->axes;
   int64_t q2 = first % a[2].count, q1 = first / a[2].count % a[1].count, q0 = first / a[2].count / a[1].count;

@@ -22,7 +22,7 @@ enum { VECTORS = 2, ROWS = CLV__VECTOR_BYTES == 64 ? 12 : CLV__VECTOR_BYTES == 3
  * `columns` values. The panel of B and each row of `values` are aligned to 64 bytes. */
 typedef struct tile {
   void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
-  int rows, columns; /* at most 12 rows, which divide CLV__GEMM_ROWS, and 32 columns, which divide CLV__GEMM_COLUMNS */
+  int rows, columns; /* `rows`: at most 12, and divides CLV__GEMM_ROWS; `columns`: at most 32, and divides CLV__GEMM_COLUMNS */
 } tile;
 
 static tile choose_tile(bool is_double) {

@@ -28,16 +28,16 @@ typedef struct clv__gemm_block {
 typedef struct clv__gemm {
   bool is_double;
   int64_t batches, rows, columns, depth;
-  const clv__stop *stop; /* may be NULL; once it is set, blocks are skipped */
+  const clv__stop *stop; /* may be NULL; once it is set, the remaining blocks of C are not computed */
   const void *cookie;
   void (*pack_rows)(const void *cookie, const clv__gemm_block *block);
   void (*pack_columns)(const void *cookie, const clv__gemm_block *block);
-  /* `values` is row-major with `stride` elements per row. The callee may overwrite it. */
+  /* Stores a block of C from `values`, which is row-major with `stride` elements per row. The callee may overwrite `values`. */
   void (*store)(const void *cookie, int64_t batch, int64_t row, int64_t row_count, int64_t column, int64_t column_count,
                 void *values, int64_t stride);
 } clv__gemm;
 
-/* Scratch that clv__gemm_run() needs for these sizes. Ignores the callbacks. */
+/* Returns the bytes of scratch that clv__gemm_run() needs for these sizes. Ignores the callbacks. */
 size_t clv__gemm_scratch_bytes(const clv__gemm *gemm);
 void clv__gemm_run(const clv__gemm *gemm, void *scratch);
 

@@ -44,8 +44,9 @@ static bool is_run(const int64_t *offsets, int64_t count) {
 #define SPREAD clv__gemm_spread_f32
 #include "backends/common/kernels/matmul/product_body.h"
 
-/* Packs rows of A or columns of B by transposing one panel at a time. They must be contiguous along the depth and evenly spaced.
- * Returns false if they are not. */
+/* Packs rows of A or columns of B by transposing one panel at a time. They must be contiguous along the depth and evenly
+ * spaced. Returns false, and packs nothing, if they are not, or if there is nothing to transpose: a single row or column, or
+ * rows or columns that lie next to each other in memory. */
 static bool pack_by_turning(const float *elements, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {
   across += block->first;
   along += block->depth_first;

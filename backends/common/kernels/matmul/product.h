@@ -17,7 +17,8 @@ typedef struct clv__product {
   float alpha, beta;
   const void *addend;
   int64_t addend_row, addend_column;
-  /* Tables of offsets, in elements. clv__product_bind() places them in the scratch. The caller fills them. */
+  /* Tables of offsets, in elements. clv__product_bind() sets these pointers to places in the scratch. After that, the caller
+   * fills the tables. */
   int64_t *a_batch, *b_batch, *c_batch;
   int64_t *a_row, *c_row;
   int64_t *a_depth, *b_depth;

@@ -74,7 +74,8 @@ clv_status clv__layer_normalization(const clv__kernel_call *call) {
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
   bool has_statistics = false;
   for (uint32_t i = 1; i < call->output_count; ++i) has_statistics = has_statistics || call->outputs[i].dtype != CLV_DTYPE_NONE;
-  if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* an empty tensor may have a huge number of rows */
+  /* Do not loop over the rows of an empty tensor: there may be very many. */
+  if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK;
   int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   int threads = clv__kernel_threads(rows, 4.0 * (double)rows * (double)count);
   (void)threads; /* unused without OpenMP */

@@ -67,8 +67,8 @@ static clv_status batch_run(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Computes statistics over `groups` equal parts of the channels of each image. Scale and bias have one element per channel, or
- * one per group. */
+/* Divides the channels of each image into `groups` equal parts and normalises each part. Scale and bias have one element per
+ * channel or, if `scale_by_group` is set, one per group. */
 static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool scale_by_group) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return CLV_OK;

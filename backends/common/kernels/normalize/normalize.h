@@ -6,9 +6,11 @@
 
 enum { CLV__NORMALIZE_CHUNK = 512 /* elements converted at a time */ };
 
-/* `stop` is that of the call. The sum of (x - mean)^power over elements [first, first + count). `power` is 1 or 2. */
+/* The sum of (x - mean)^power over elements [first, first + count). `power` is 1 or 2. Once `stop` (may be NULL) is set, the
+ * rest of the sum is left out. */
 double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power, const clv__stop *stop);
-/* y = (x - mean) * factor + shift over the same elements of two tensors. */
+/* y = (x - mean) * factor + shift for elements [first, first + count) of both tensors. Once `stop` (may be NULL) is set, skips
+ * the rest. */
 void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift,
                      const clv__stop *stop);
 

@@ -5,7 +5,7 @@
  *   SIGMOID, TANH      of one number; GATED_TANH(x, y): the tanh of x times the sigmoid of y
  *
  * Hidden units are computed one panel at a time, including the padding of the last panel. Rows of states and sums have room for
- * the padding. It is never output. */
+ * the padding. The padding is never written to an output. */
 
 /* The arguments of a step for the units of one panel, for one or several sequences. */
 typedef struct NAME(units) {
@@ -243,7 +243,8 @@ static void NAME(finish_gru_first)(const clv__recurrent *p, const clv__gate_func
   for (int i = 0; i < PANEL; ++i) u->reset[i] = r[i] * u->before[i];
 }
 
-/* The second half of that step: computes the state. u->sums holds the product of R with r * h. */
+/* The second half of a step of GRU with the reset gate applied before the product: computes the new state. u->sums holds the
+ * product of R with r * h. */
 static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
   for (int i = 0; i < PANEL; ++i) u->sums[i] += x[i] + bias[i];

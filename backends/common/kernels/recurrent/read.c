@@ -73,7 +73,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   const float *alpha = clv__attribute_floats(call->attributes, "activation_alpha", &alphas);
   const float *beta = clv__attribute_floats(call->attributes, "activation_beta", &betas);
   if (given && names->count != (size_t)(each * out->directions)) {
-    snprintf(reason, 160, "%zu activations are given, but %d are needed", (size_t)names->count, each * out->directions);
+    snprintf(reason, 160, "attribute activations has %zu entries; expected %d", (size_t)names->count, each * out->directions);
     return false;
   }
   out->is_plain = isinf(out->clip) && !out->couples;
@@ -84,7 +84,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
     const float *own_alpha = (takes & 1) != 0 && next_alpha < alphas ? &alpha[next_alpha++] : NULL;
     const float *own_beta = (takes & 2) != 0 && next_beta < betas ? &beta[next_beta++] : NULL;
     if (!function_make(name, length, out->wide ? CLV_F64 : CLV_F32, own_alpha, own_beta, &out->functions[i / each][i % each])) {
-      snprintf(reason, 160, "activation %.*s", length > 60 ? 60 : (int)length, name);
+      snprintf(reason, 160, "activation %.*s not supported", length > 60 ? 60 : (int)length, name);
       return false;
     }
     const char *usual = defaults[out->kind][i % each];
@@ -139,8 +139,8 @@ static const clv_tensor *output_of(const clv__kernel_call *call, uint32_t index)
   return call->output_count > index && call->outputs[index].dtype != CLV_DTYPE_NONE ? &call->outputs[index] : NULL;
 }
 
-/* Whether the size of all steps is far below SIZE_MAX. An extent of 0 counts as 1, because products of the other extents must not
- * overflow either. */
+/* Whether an array for all steps has a size far below SIZE_MAX. An extent of 0 counts as 1, because the products of the other
+ * extents are computed, too, and must not overflow. */
 static bool is_addressable(const clv__recurrent *r) {
   const int64_t extents[] = {r->steps, r->batch, r->hidden, (int64_t)2 * CLV__RECURRENT_COLUMNS * CLV__RECURRENT_PANEL};
   size_t total = sizeof(double);

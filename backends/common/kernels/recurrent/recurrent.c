@@ -22,14 +22,14 @@ typedef struct phase {
   int from;                /* index in h[] of the state before the step */
 } phase;
 
-/* Disables two gcc passes that duplicate a common computation on both sides of a branch. */
+/* Disables two passes of gcc that copy a computation into both sides of a branch. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PLAIN __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
 #else
 #define PLAIN
 #endif
 
-/* The time index of step `step` of a sequence; false once the sequence has ended. */
+/* Sets *t to the time index of step `step` of a sequence. Returns false if the sequence ends before that step. */
 static bool time_of(const clv__recurrent *p, int direction, int64_t sequence, int64_t step, int64_t *t) {
   const int64_t length = p->lengths != NULL ? ((const int32_t *)p->lengths->data)[sequence] : p->steps;
   *t = p->reversed[direction] ? length - 1 - step : step;
@@ -150,7 +150,7 @@ static clv_status run(const clv__kernel_call *call, bool is_prepared) {
   char reason[160];
   if (!clv__recurrent_read(call, is_prepared, call->scratch, &p)) return clv__error_memory(call->error, SIZE_MAX);
   if (!clv__recurrent_functions(call, &p, reason)) {
-    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s not supported", reason);
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s", reason);
   }
   CLV__TRY(check_lengths(&p, call->error));
   p.tile = clv__recurrent_tile_of(p.wide);

@@ -75,8 +75,9 @@ typedef struct clv__recurrent {
  * each gate is padded with zeros. */
 extern const clv__kernel clv__kernel_recurrent_prepared;
 
-/* Reads everything except the functions, and lays out `scratch`. If `scratch` is NULL, only scratch_bytes is meaningful. Returns
- * false if the size overflows. */
+/* Reads everything except the functions, and divides `scratch` into the arrays of `out`. If `scratch` is NULL, the addresses in
+ * `out` are invalid; scratch_bytes is then the size to allocate. If a shape is unknown, all sizes stay 0. Returns false if a
+ * size overflows. */
 bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *scratch, clv__recurrent *out);
 
 /* Reads the functions with their alphas and betas. Returns false and sets `reason` if a function is not supported or the number
