@@ -1,5 +1,5 @@
-/* The shortest program that runs a model with one input of fixed shape: it runs the model on zeros and prints the output's first
- * number. run_model.c runs any model.
+/* The shortest program that runs a model: it runs the model on zeros and prints the output's first number. The model must have
+ * one input, of fixed shape and at most 4 MiB, and an f32 output. run_model.c runs any model.
  *   cc minimal.c $(pkg-config --cflags --libs cleave) -o minimal && ./minimal model.onnx */
 #include <cleave/cleave.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A program with its own backend: "mine" runs Relu, and the cpu runs all other nodes. The model must have one input of fixed
- * shape.
+/* A program with its own backend: "mine" runs Relu, and the cpu runs all other nodes. The model must have one input, of fixed
+ * shape and at most 4 MiB, and an f32 output.
  *   cc own_backend.c $(pkg-config --cflags --libs cleave) -o own_backend && ./own_backend model.onnx */
 #include <cleave/cleave.h>
 #include <cleave/plugin/host_device.h>

@@ -16,7 +16,7 @@ typedef struct program {
   clv_tensor *inputs, *outputs;
 } program;
 
-/* Sets the error of a failure in this program itself. */
+/* Stores an error that this program itself found: `what`, then the quoted name. Returns the error's status. */
 static clv_status fail(clv_error *error, const char *what, const char *name) {
   error->status = CLV_INVALID_ARGUMENT;
   snprintf(error->message, sizeof error->message, "%s '%s'", what, name);
@@ -30,7 +30,8 @@ static clv_status make_inputs(program *p, clv_size *sizes, uint32_t *size_count,
     if (declared->data != NULL) continue; /* the dtype stays none, so the run takes the default */
     const char *name = clv_graph_input_name(p->graph, i);
     size_t size_bytes = clv_dtype_size_bytes(declared->dtype);
-    if (declared->rank < 0 || size_bytes == 0) return fail(error, "cannot create zeros for input", name);
+    if (declared->rank < 0 || size_bytes == 0)
+      return fail(error, "unknown rank, or several elements per byte: cannot create zeros for input", name);
     clv_size *size = &sizes[(*size_count)++];
     size->name = name;
     size->rank = declared->rank;

@@ -58,7 +58,7 @@ static const clv_save_slots save_slots = {
 static void fill_table(registration *r) {
   static const clv_option_info async = {
       "async", "yes, no",
-      "run the device's work in a separate thread (default: yes, unless the device computes on the host's cores)"};
+      "yes: run the device's work in a separate thread; devices other than the host's cores always do (default: no)"};
   const clv__framework *framework = r->framework;
   uint32_t count = 0;
   r->options[count++] = async;

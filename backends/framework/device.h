@@ -50,7 +50,8 @@ clv_status clv__framework_copy_out(clv_device *device, clv_stream *stream, void 
 clv_status clv__framework_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                         clv_error *error);
 void clv__framework_weight_release(clv_device *device, clv_weight *weight);
-/* Resolves a binding: type.data receives the address of its data, and the buffer becomes NULL. */
+/* Copies `binding` to `resolved`, but with the value's address in type.data instead of a buffer. Returns CLV_INVALID_ARGUMENT
+ * if the value does not fit the buffer, or has no memory. */
 clv_status clv__framework_binding_resolve(const clv_binding *binding, clv_binding *resolved, clv_error *error);
 
 /* ---- Executables and instances (model.c) ---- */

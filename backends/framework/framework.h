@@ -54,9 +54,9 @@ typedef struct clv__framework {
 
   /* Checks a node before a trial compilation. Returns false, with the reason in `verdict`, if the node is not supported, for
    * instance because it compiles but gives wrong results. If the slot returns true, the node is compiled alone, and the outcome
-   * is the verdict. It is cached by signature, across processes. If the slot also sets `is_sure` (false on entry), the verdict is
-   * yes without a trial. Not called for nodes with strings or unknown types, and, if `static_shapes_only` is set, not for nodes
-   * with dynamic shapes. */
+   * is the verdict. It is cached across processes, under the node's signature (verdicts.h). If the slot also sets `is_sure`,
+   * which the caller has set to false, the verdict is yes without a trial. Not called for nodes with strings or unknown types,
+   * and, if `static_shapes_only` is set, not for nodes with dynamic shapes. */
   bool (*may_support)(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
   /* Compiles a partition to a model. clv__framework_onnx() writes the partition as ONNX. Shapes may be unknown if the device
@@ -81,9 +81,9 @@ typedef struct clv__framework {
   /* Runs the request and returns when it is complete. May be called on any thread; the same request never runs twice at a
    * time. */
   clv_status (*request_run)(void *request, clv__framework_run *run, clv_error *error);
-  /* Ends request_run() of this request, which may be in progress on another thread, as soon as the library allows it: it then
-   * returns an error. Optional: without this slot, a run that has begun runs to its end. request_resume(), which comes before the
-   * next run, takes it back. */
+  /* request_stop() makes this request's request_run(), which is about to begin or in progress on another thread, return an
+   * error as soon as the library allows that. request_resume() is called before each run, and cancels the effect of an earlier
+   * request_stop(). Both are optional: without request_stop(), a run that has begun runs to its end. */
   void (*request_stop)(void *request);
   void (*request_resume)(void *request);
 } clv__framework;
@@ -113,8 +113,8 @@ typedef struct clv__library_search {
 
 /* Opens the library. If the variable has a value, only that is searched. Otherwise the order is: the loader's path, then the
  * site-packages of VIRTUAL_ENV, of the user and of the system. The current directory is never searched. `path` (may be NULL)
- * receives the place where it was found. Returns CLV_NOT_SUPPORTED with the places that were searched, or the loader's
- * message. */
+ * receives the place where it was found. `flags` are those of dlopen(). Returns CLV_NOT_SUPPORTED with the places that were
+ * searched, or the loader's message. */
 clv_status clv__library_open(const clv__library_search *search, int flags, void **handle, char *path, size_t path_bytes,
                              clv_error *error);
 

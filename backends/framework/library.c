@@ -52,7 +52,7 @@ static int newest_first(const void *a, const void *b) {
   return strverscmp(*(char *const *)b, *(char *const *)a);
 }
 
-/* Tries every file that matches `pattern` (with its `*`), the newest version first. */
+/* Tries the files that match `pattern`, which may contain `*`, until one opens. The newest version comes first. */
 static bool open_matching(attempt *a, const char *pattern) {
   glob_t found = {0};
   if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
@@ -68,8 +68,8 @@ static bool open_matching(attempt *a, const char *pattern) {
   return opened;
 }
 
-/* Tries each of the library's file names in one folder. Its path is the concatenation of `folder` (may be NULL), `pattern`, and
- * "/" with `subfolder` (may be ""). A `*` is a wildcard in `pattern`, but an ordinary character in `folder`. */
+/* Tries each of the library's file names in the folders whose path is `folder` (may be NULL), then `pattern`, then "/" and
+ * `subfolder` if that is not "". A `*` is a wildcard in `pattern`, but an ordinary character in `folder`. */
 static bool open_below(attempt *a, const char *folder, const char *pattern, const char *subfolder) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char whole[PATH_BYTES] = "";
@@ -109,7 +109,7 @@ static clv_status open_said(attempt *a, clv_error *error) {
 }
 
 /* First searches by name through the loader, which does not search the current directory unless it is configured to. Then
- * searches for versioned names in the standard system folders, which the loader does not find without a symbolic link. */
+ * searches the standard system folders for file names with a version, which the loader finds only through a symbolic link. */
 static bool open_by_loader(attempt *a) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char plain[256];
@@ -152,10 +152,11 @@ clv_status clv__library_open(const clv__library_search *search, int flags, void 
     CLV__TRY(open_said(&a, error));
   } else if (!open_by_loader(&a) && !open_in_wheels(&a)) {
     if (a.found[0] != '\0') return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s", search->what, a.problem);
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "%s was not found: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user or the "
-                          "system); install it, or set %s to its path",
-                          search->what, search->names[0], search->variable_name);
+    return clv__error_set(
+        error, CLV_NOT_SUPPORTED,
+        "%s was not found: the loader can open no %s, and none is in site-packages (of VIRTUAL_ENV, the user or the "
+        "system); install it, or set %s to its path",
+        search->what, search->names[0], search->variable_name);
   }
   if (path != NULL) snprintf(path, path_bytes, "%s", a.found);
   *handle = a.handle;

@@ -155,7 +155,7 @@ static launch *create_launch(clv_instance *instance) {
   return made;
 }
 
-/* Returns a launch that is not in use. */
+/* Takes an unused launch from the list, or creates one. Returns NULL if memory runs out. */
 static launch *take_launch(clv_instance *instance) {
   clv_device *device = instance->device;
   if (device->is_async) pthread_mutex_lock(&device->queue.lock);
@@ -177,16 +177,17 @@ static void put_back_locked(launch *used) {
   if (device->is_async) pthread_mutex_unlock(&device->queue.lock);
 }
 
-/* Called with the lock held. */
+/* Called with the queue's lock held. */
 static void finish_launch(clv__framework_work *work) {
   put_back((launch *)work);
 }
 
-/* Calls the host's allocate_output() and replaces the buffer of the result with its address. */
+/* Calls the host's allocate_output(), and stores the address of the memory in `binding`, without the buffer. */
 static clv_status allocate(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   launch *self = cookie;
   if (index >= self->run.output_count || self->allocate_output == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u has no memory, and there is no allocate_output()", index);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "output %u cannot be allocated: there is no such output, or no allocate_output()", index);
   }
   clv_binding given = *binding;
   CLV__TRY(self->allocate_output(self->cookie, index, type, &given, error));

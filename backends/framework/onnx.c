@@ -10,7 +10,7 @@
 
 static clv_status refuse_size(size_t size_bytes, clv_error *error) {
   return clv__error_set(error, CLV_TOO_LARGE,
-                        "the partition as an ONNX file has %zu bytes; ONNX files above 2 GiB cannot be read", size_bytes);
+                        "the partition needs an ONNX file of at least %zu bytes; files above 2 GiB cannot be read", size_bytes);
 }
 
 /* Adds up the bytes of the constants that the model will contain, so that a model that is too large is rejected before it is

@@ -31,8 +31,8 @@ struct clv_stream {
   clv_device *device;
   pthread_t thread;
   bool started, ending;
-  bool is_stopped;              /* until stream_synchronize() */
-  clv__framework_work *running; /* in progress; NULL: none */
+  bool is_stopped;              /* set by stream_stop() and when the device is closed, reset by stream_synchronize() */
+  clv__framework_work *running; /* the work in progress; NULL: none */
   pthread_cond_t filled;        /* signals that the ring has work */
   uint64_t enqueued, finished;
   clv_error failure;
@@ -90,7 +90,7 @@ static bool wait_for_change(clv__framework_queue *queue) {
   ++queue->waiting;
   pthread_cond_wait(&queue->changed, &queue->lock);
   --queue->waiting;
-  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* the thread that closes the queue counts the waiters */
+  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* queue_stop() waits until all callers have left */
   return !queue->abandoned;
 }
 
@@ -153,7 +153,8 @@ static clv_status refuse_stopped(clv_error *error) {
   return clv__error_set(error, CLV_CANCELLED, "the stream was stopped");
 }
 
-/* Runs work without the lock, which is held before and after. A run that fails after it was stopped was cancelled. */
+/* Runs work without the lock, which is held before and after. If the work fails after the stream was stopped, returns
+ * CLV_CANCELLED. */
 static clv_status run_work(clv_stream *stream, clv__framework_work *work, clv_error *error) {
   pthread_mutex_t *lock = &stream->device->queue.lock;
   work->resume(work);
@@ -176,7 +177,8 @@ static clv_status execute_work(clv_stream *stream, const command *c, clv_error *
   return CLV_OK;
 }
 
-/* Executes the stream's first command. Called with the lock held. Returns false if the device is being closed. */
+/* Waits until the stream's first command can be executed, and executes it. Called with the lock held. Returns false if the
+ * device is closed meanwhile. */
 static bool step(clv_stream *stream) {
   clv__framework_queue *queue = &stream->device->queue;
   const command c = stream->ring[stream->finished % RING];
@@ -319,8 +321,9 @@ clv_status clv__framework_run_here(clv_device *device, clv_stream *stream, clv__
   return status;
 }
 
-/* ---- Enqueueing; with the lock held ---- */
+/* ---- Enqueueing ---- */
 
+/* Waits until the stream's ring has room, and starts the stream's thread if necessary. Called with the lock held. */
 static clv_status make_room(clv_stream *stream, clv_error *error) {
   clv__framework_queue *queue = &stream->device->queue;
   while (stream->enqueued - stream->finished >= RING) {
@@ -394,7 +397,7 @@ static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event
     if (kind == COMMAND_RECORD) ++event->recorded;
     execute_mark(stream, &c);
   } else {
-    /* Make room before the ticket is issued, because this may fail: a ticket without a record would block all waits. */
+    /* Make room before the ticket is issued, because making room may fail: a ticket without a record would block all waits. */
     status = make_room(stream, error);
     if (status == CLV_OK) {
       if (kind == COMMAND_RECORD) {
@@ -431,7 +434,7 @@ clv_status clv__framework_event_synchronize(clv_device *device, clv_event *event
   return status;
 }
 
-/* Returns an unused notice, or a new one. Called with the lock held. */
+/* Returns an unused notice, or a new one; NULL if memory runs out. Called with the lock held. */
 static notice *take_notice(clv_device *device) {
   notice *taken = device->queue.unused;
   if (taken == NULL) return clv__allocate_zero(device->allocator, sizeof *taken);

@@ -87,7 +87,7 @@ static void add_node(const clv_host *host, const clv_graph_view *graph, uint32_t
   for (uint32_t i = 0; i < node.output_count; ++i) add_value(host, graph, node.outputs[i], with_shapes, hasher);
 }
 
-/* Adds a body (the subgraph of an If or a Loop). Includes the value ids, which show how its nodes are connected. */
+/* Adds a body (a subgraph of an If, Loop or Scan). Includes the value ids, which show how its nodes are connected. */
 static void add_body(const clv_host *host, const clv_graph_view *body, bool with_shapes, clv__hasher *hasher) {
   uint32_t count = host->graph_node_count(body);
   clv__hasher_u64(hasher, count);

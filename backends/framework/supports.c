@@ -1,5 +1,5 @@
 /* Verdicts. First, nodes with values that no framework accepts are rejected. Then the framework's may_support() is asked. If it
- * accepts the node, a trial follows: the node alone is compiled, once per signature (verdicts.h). */
+ * accepts the node but is not sure, a trial follows: the node alone is compiled, once per signature (verdicts.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -74,7 +74,8 @@ void clv__framework_supports(clv_device *device, const clv_graph_view *graph, ui
   clv_graph_view *part = NULL;
   clv_error error = {0};
   clv_status status = host->graph_part(host->self, graph, &node, 1, &part, &error);
-  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0; /* an empty part would prove nothing */
+  /* Compiling a part without outputs would prove nothing. */
+  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0;
   if (is_read) status = try_part(device, part, &error);
   host->graph_part_close(host->self, part);
   verdict->supported = status == CLV_OK;

@@ -9,7 +9,7 @@
 
 enum {
   MOST_ENTRIES = 8192, /* maximum number of entries of the table; each has a few hundred bytes at most */
-  ENOUGH_NEW = 64      /* new entries that make it worth storing the table immediately */
+  ENOUGH_NEW = 64      /* the table is stored at once if it has this many new entries, and they are a quarter of it */
 };
 
 static const clv__sealed_kind kind = {.what = "verdicts", .magic = "CLVTRIED", .version = 1};
@@ -121,7 +121,7 @@ static void recall(clv__verdicts *verdicts) {
   if (host->recall(host->self, verdicts->backend, verdicts->key, &data, &size_bytes, &ignored) != CLV_OK) return;
   if (!read_all(verdicts, data, size_bytes) && host->log != NULL) {
     char text[200];
-    snprintf(text, sizeof text, "%s: the stored results of its operator checks are damaged: checking again", verdicts->backend);
+    snprintf(text, sizeof text, "%s: the stored results of operator checks are not valid: checking again", verdicts->backend);
     host->log(host->self, 2, text);
   }
   clv__release(host->allocator, data);

@@ -2,8 +2,8 @@
  * without its header.
  *
  * The library exports only OrtGetApiBase(), which gives access to a table of functions for the requested API version. New
- * versions add functions only at the end of the table. The table below names the functions that are used, with gaps for the
- * others. The assertions at the end check every position against the documented order. If the library grants version
+ * versions add functions only at the end of the table. The table below names the functions that are used, with gaps for those
+ * that are not. The assertions at the end check every position against the documented order. If the library grants version
  * CLV__ORT_API_VERSION, all of these functions exist. */
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_API_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_API_H
@@ -115,7 +115,7 @@ typedef struct clv__ort_api {
 #undef CALL
 
 #define CLV__ORT_PLACE(function, place) \
-  _Static_assert(offsetof(clv__ort_api, function) == (place) * sizeof(void *), #function " is at " #place)
+  _Static_assert(offsetof(clv__ort_api, function) == (place) * sizeof(void *), #function " must be at index " #place)
 CLV__ORT_PLACE(GetErrorCode, 1);
 CLV__ORT_PLACE(CreateSessionFromArray, 8);
 CLV__ORT_PLACE(CreateSessionOptions, 10);

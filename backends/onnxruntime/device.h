@@ -19,7 +19,7 @@ typedef struct clv__ort_device {
   clv__ort_env *env;
   clv__ort_memory *memory; /* describes host memory */
   char provider[64];       /* "CPU" */
-  bool is_cpu;             /* the provider is ONNX Runtime's own kernels: there is none to append, and no fallback to forbid */
+  bool is_cpu;             /* ONNX Runtime's own kernels: every session has them, so this provider need not be appended */
   bool saturates;          /* u8 times s8 may saturate: see saturates.c */
   bool shares_threads;     /* sessions use the threads of the environment instead of their own */
   int thread_count;
@@ -61,10 +61,11 @@ bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t no
 
 /* ---- saturates.c: products of u8 and s8, which saturate if the processor adds two of them in 16 bits ---- */
 bool clv__ort_saturates(void); /* whether the CPU provider saturates on this processor */
-/* Whether a product of u8 and s8 may saturate if this value is its s8 operand. Constants from -64 to 64 never do. */
+/* Whether a product of u8 and s8 may saturate if this value is its s8 operand. No product saturates if the value is a constant
+ * with all elements from -64 to 64. */
 bool clv__ort_may_saturate(const clv_value_info *value);
-/* Whether the graph has a float product whose second operand is dequantised from a value that may make it saturate. ONNX
- * Runtime's optimiser would turn it into an integer product. */
+/* Whether the graph has a float product whose second operand is dequantised from a value for which clv__ort_may_saturate() is
+ * true. ONNX Runtime's optimiser would turn the float product into an integer product, which may saturate. */
 bool clv__ort_dequantises_widely(const clv_host *host, const clv_graph_view *graph);
 
 /* ---- session.c ---- */

@@ -44,7 +44,7 @@ static const char *doubt_attention(const question *q) {
   if (!has_mask || mask.type.rank == CLV_RANK_UNKNOWN) return NULL;
   if (mask.type.rank < 2) return "a mask of rank below 2";
   bool has_rows = mask.type.dims[mask.type.rank - 2] == query.type.dims[query.type.rank - 2];
-  return has_rows ? NULL : "a mask with one row for all queries";
+  return has_rows ? NULL : "a mask not known to have a row per query";
 }
 
 static const char *doubt_rotation(const question *q) {
@@ -55,7 +55,7 @@ static const char *doubt_rotation(const question *q) {
 static const char *doubt_convolution(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   clv_value_info zero;
-  if (get_input(q, 3, &zero) && !is_one_number(&zero.type)) return "a zero point per channel of the weights";
+  if (get_input(q, 3, &zero) && !is_one_number(&zero.type)) return "a zero point of the weights not known to be one number";
   bool is_padded = !clv__attribute_is(attributes, "auto_pad", "NOTSET", true);
   size_t count;
   const int64_t *dilations = clv__attribute_ints(attributes, "dilations", &count);
@@ -67,9 +67,9 @@ static const char *doubt_convolution(const question *q) {
 
 static const char *doubt_product(const question *q) {
   clv_value_info zero;
-  /* The inputs of QLinearMatMul begin with a, its scale, its zero point; those of MatMulInteger with a, b, a zero point. */
+  /* The inputs of QLinearMatMul begin with a, a's scale, a's zero point; those of MatMulInteger with a, b, a's zero point. */
   bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0;
-  if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point per row";
+  if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point not known to be one number";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
   return zero.type.dims[zero.type.rank - 1] == 0 ? "an inner dimension of 0" : NULL;
 }
@@ -90,7 +90,7 @@ static const char *doubt_saturation(const question *q) {
   if (!q->saturates || !get_input(q, 0, &first) || !get_input(q, is_scaled ? 3 : 1, &second)) return NULL;
   if ((is_turned ? second : first).type.dtype != CLV_U8 || !clv__ort_may_saturate(is_turned ? &first : &second)) return NULL;
   if (strcmp(q->node.op, "QLinearConv") == 0 && is_depthwise(q, &second.type)) return NULL;
-  return "products of u8 and s8 saturate on a processor without VNNI";
+  return "products of u8 and s8 may saturate on a processor without VNNI";
 }
 
 static const char *doubt_recurrence(const question *q) {
@@ -105,7 +105,7 @@ static const char *doubt_cache(const question *q) {
 
 static const char *doubt_grid(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.rank != 4 && data.type.rank != 5 ? "a rank other than 4 or 5" : NULL;
+  return get_input(q, 0, &data) && data.type.rank != 4 && data.type.rank != 5 ? "a rank not known to be 4 or 5" : NULL;
 }
 
 static const char *doubt_regions(const question *q) {
@@ -146,7 +146,7 @@ static const char *doubt_resize(const question *q) {
 static const char *doubt_range(const question *q) {
   clv_value_info value;
   for (uint32_t i = 0; i < 3; ++i) {
-    if (get_input(q, i, &value) && value.type.rank != 0) return "operands that are not scalars";
+    if (get_input(q, i, &value) && value.type.rank != 0) return "operands that are not known to be scalars";
   }
   return NULL;
 }
@@ -167,7 +167,7 @@ static const char *doubt_group_norm(const question *q) {
 
 static const char *doubt_not_4d(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.rank != 4 ? "a rank other than 4" : NULL;
+  return get_input(q, 0, &data) && data.type.rank != 4 ? "a rank not known to be 4" : NULL;
 }
 
 /* Rejects a split into so many parts that the last ones are empty. */

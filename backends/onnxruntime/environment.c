@@ -1,6 +1,6 @@
 /* The environment of ONNX Runtime: one per process, with the threads that sessions share. The first device to open creates it,
- * and the last one to close releases it. If a later device needs a different number of threads, each of its sessions creates its
- * own threads. */
+ * and the last one to close releases it. If a later device has another number of threads or another setting of option `spin`,
+ * each of its sessions creates its own threads. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -28,5 +28,7 @@ clv_status clv__onnxruntime_backend_query(const clv_host *host, void *user_data,
   (void)host;
   (void)user_data;
   *backend = clv__framework_backend(&framework);
-  return *backend != NULL ? CLV_OK : clv__error_set(error, CLV_INTERNAL_ERROR, "too many frameworks");
+  return *backend != NULL ? CLV_OK
+                          : clv__error_set(error, CLV_INTERNAL_ERROR,
+                                           "too many frameworks: raise MAX_FRAMEWORKS in backends/framework/backend.c");
 }

@@ -1,5 +1,5 @@
-/* The ONNX Runtime backend: its execution providers as devices ("onnxruntime:CPU"). The library is loaded when one of its devices
- * is first requested. */
+/* The ONNX Runtime backend. Each execution provider of the library is a device ("onnxruntime:CPU"). The library is loaded when
+ * one of its devices is first requested. */
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_ONNXRUNTIME_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_ONNXRUNTIME_H
 

@@ -8,12 +8,14 @@
 const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
     {"optimize", "off, basic, extended, all", "how much ONNX Runtime optimises the graph of a partition (default: all)"},
     {"spin", "yes, no", "yes: ONNX Runtime's threads spin while they wait for work (default: yes)"},
-    {"provider", "key=value;key=value", "options of the execution provider, named as in ONNX Runtime's documentation"},
+    {"provider", "key=value;key=value",
+     "options of the execution provider, named as in ONNX Runtime's documentation (default: none)"},
 };
 
 /* ---- Listing ---- */
 
-/* Derives "cpu", "gpu" or "npu" from a provider's name. Returns NULL for a provider that is a remote service, not a device. */
+/* Derives "cpu", "gpu" or "npu" from a provider's name. Returns NULL for a provider that is a remote service, not a device. A
+ * provider that is not listed here is taken for a GPU. */
 static const char *kind_of(const char *provider) {
   static const struct {
     const char *provider, *kind;
@@ -26,7 +28,7 @@ static const char *kind_of(const char *provider) {
   return "gpu";
 }
 
-/* Calls `found` for every provider in the library, best first. */
+/* Calls `found` for every provider in the library that is a device, best first. */
 static clv_status for_providers(const clv__ort_api *api, clv_found_fn found, void *cookie, clv_error *error) {
   char **names = NULL;
   int count = 0;
@@ -152,7 +154,7 @@ static clv_status open_device(clv__ort_device *device, const char *name, const c
   CLV__ORT_TRY(device->api, CreateCpuMemoryInfo, CLV__ORT_ARENA_ALLOCATOR, CLV__ORT_MEMORY_DEFAULT, &device->memory);
   clv_status status = clv__ort_probe(device, error);
   if (status == CLV_OK || !device->shares_threads) return status;
-  device->shares_threads = false; /* the program has already created an environment, which has no shared threads */
+  device->shares_threads = false; /* the program itself created the library's environment before, without shared threads */
   return clv__ort_probe(device, error);
 }
 

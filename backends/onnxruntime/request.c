@@ -1,5 +1,5 @@
-/* Requests: run a session on host memory. The OrtValue that was created for a binding is reused as long as its address and shape
- * are the same, so repeated runs create no objects. */
+/* Requests: run a session on host memory. The OrtValue that was created for a binding is reused as long as the binding's
+ * address and type are the same, so repeated runs create no objects. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
@@ -8,7 +8,7 @@
 /* An OrtValue of the library for the memory of a binding. */
 typedef struct slot {
   clv__ort_value *value;
-  clv_tensor type; /* including its data */
+  clv_tensor type; /* type and address of the binding */
 } slot;
 
 typedef struct request {
@@ -39,7 +39,7 @@ void clv__ort_request_destroy(void *given) {
   clv__release(allocator, self);
 }
 
-/* Checks the inputs against the types that the session was created for. An unknown dim accepts any size. */
+/* Checks the inputs against the shapes that the session was created for. An unknown dim accepts any size. */
 static clv_status check_shapes(const clv__ort_model *model, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   if (input_count != model->input_count) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the model has %u", input_count, model->input_count);
@@ -84,7 +84,7 @@ clv_status clv__ort_request_create(void *model, const clv_tensor *inputs, uint32
   return CLV_OK;
 }
 
-/* A run looks at the flag before each node. */
+/* Sets a flag that ONNX Runtime checks before it runs each node. */
 void clv__ort_request_stop(void *given) {
   request *self = given;
   clv_error ignored;
@@ -112,7 +112,7 @@ static clv_status bind(request *self, slot *s, const clv_tensor *type, clv_error
   if (!clv__tensor_size_bytes(type, &size_bytes)) {
     char text[100];
     clv__tensor_text(type, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a binding of type %s has an unknown size", text);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a binding of type %s has an unknown size, or is too large", text);
   }
   clear_slot(device->api, s);
   s->type = *type;

@@ -13,7 +13,7 @@
  * it chooses its kernels. The kernels for processors without AVX2 are exact. */
 bool clv__ort_saturates(void) {
 #if defined(__x86_64__) || defined(__i386__)
-  enum { AVX_VNNI = 1 << 4 }; /* in eax of leaf 7, subleaf 1; some compilers have no name for it */
+  enum { AVX_VNNI = 1 << 4 }; /* in eax of CPUID leaf 7, subleaf 1; some compilers have no name for it */
   unsigned a, b, c, d;
   if (!__builtin_cpu_supports("avx2")) return false;
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {

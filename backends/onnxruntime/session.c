@@ -26,7 +26,7 @@ static clv_status append_provider(const clv__ort_device *device, clv__ort_option
   enum { MOST = 64 };
   const char *keys[MOST], *values[MOST];
   if (device->provider_option_count > MOST) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the execution provider has more than %d options", MOST);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option provider: more than %d options of the execution provider", MOST);
   }
   for (uint32_t i = 0; i < device->provider_option_count; ++i) {
     keys[i] = device->provider_options[i].key;

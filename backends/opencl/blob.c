@@ -2,13 +2,15 @@
  *
  *   the header of base/files/sealed.h, then:
  *     text    fingerprint of the device                       (text: u32 bytes, then the bytes)
- *     u32     inputs; each: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown)
- *     u64     bytes of the graph; the graph, an ONNX model whose weights are its last inputs
- *     u32     programs; each: text family, text defines, text functions, u64 bytes, the driver's binary
+ *     u32     number of inputs; for each: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown)
+ *     u64     size of the graph in bytes; then the graph, an ONNX model whose weights are its last inputs
+ *     u32     number of programs; for each: text family, text defines, text functions, u64 size of the driver's binary in
+ *             bytes, the binary
  *
- * A file may come from an untrusted source. Its graph passes the same checks as one from the host, and the steps are created from
- * the graph again. A binary is accepted only for a program that those steps need, and the driver may reject it. But a binary is
- * code: anyone who can write files in the cache can run code on the device. Option binaries=off uses only the sources. */
+ * A file may come from an untrusted source. Its graph passes the same checks as one from the host, and the steps are created
+ * from the graph again. A binary is accepted only for a program that those steps need, and the driver may reject it. But a
+ * binary is code: anyone who can write files in the cache can run code on the device. With the option binaries=off, only the
+ * sources are used. */
 #include "variant.h"
 
 enum { MAX_PROGRAMS = 65536 };
@@ -85,7 +87,7 @@ static clv__opencl_program *find_program(const clv__opencl_variant *variant, con
 
 static clv_status read_programs(clv__sealed_reader *r, clv_device *device, const clv_executable *e, clv__arena *arena) {
   uint64_t count = clv__sealed_take(r, 4);
-  if (r->failed || count > MAX_PROGRAMS) return clv__sealed_damaged(r, "too many programs");
+  if (r->failed || count > MAX_PROGRAMS) return clv__sealed_damaged(r, "truncated, or too many programs");
   for (uint64_t i = 0; i < count; ++i) {
     const char *family = clv__sealed_take_text(r, arena), *defines = clv__sealed_take_text(r, arena),
                *functions = clv__sealed_take_text(r, arena);

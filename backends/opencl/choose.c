@@ -56,7 +56,8 @@ clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *e
   if (count == 0) return no_device(error);
   bool gpu = wants_gpu(device->name);
   if (ordinal >= (gpu ? gpus : count)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s %u does not exist: OpenCL has %u device%s, %u of them GPUs",
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "%s %u does not exist: OpenCL has %u device%s, %u of them GPUs, and numbers start at 0",
                           gpu ? "GPU" : "device", ordinal, count, count == 1 ? "" : "s", gpus);
   }
   device->platform = list[ordinal].platform;
@@ -78,7 +79,7 @@ clv_status clv__opencl_list(void *self, const clv_host *host, const clv_option *
   if (count == 0) return no_device(error);
   if (clv__opencl_rank(list[0].type) == 2) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "the only OpenCL device is the CPU, which the cpu device already uses; 'opencl:0' selects it anyway");
+                          "OpenCL has only CPU devices, which the cpu device uses already; 'opencl:0' opens the first anyway");
   }
   for (uint32_t i = 0; i < count && clv__opencl_rank(list[i].type) < 2; ++i) {
     char name[16];

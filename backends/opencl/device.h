@@ -46,7 +46,7 @@ struct clv_device {
   cl_device_type type;
   clv__opencl_traits traits;
   clv__opencl_commands commands;
-  bool shares_host; /* the device uses host memory: bindings may be host addresses */
+  bool shares_host; /* the device's memory space is the host's: bindings may be host addresses */
   bool is_unified;  /* host and device use the same DRAM (CL_DEVICE_HOST_UNIFIED_MEMORY) */
   bool stages;      /* large copies go through pinned host memory */
   bool fuse, half, binaries;
@@ -88,9 +88,9 @@ struct clv_weight {
   cl_mem memory;
 };
 
-/* Creates a cl_mem of at least one byte on the device. */
+/* Creates a cl_mem of `size_bytes` bytes on the device, or of one byte if that is 0. */
 clv_status clv__opencl_memory_create(clv_device *device, uint64_t size_bytes, cl_mem *memory, clv_error *error);
-/* Creates a sub-buffer of `whole`; the offset is a multiple of alignment_bytes. */
+/* Creates a sub-buffer of `whole`. The offset must be a multiple of alignment_bytes. */
 clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t offset, uint64_t size_bytes, cl_mem *memory,
                                    clv_error *error);
 /* Wraps host memory as a cl_mem, for devices that use the host's memory. */
@@ -111,7 +111,7 @@ void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 /* Chooses the device (choose.c): number `ordinal` of all devices, or of the GPUs if device->name is "gpu" or "gpu:N". Sets
  * platform, id and type. */
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error);
-int clv__opencl_rank(cl_device_type type); /* position in the list of devices: 0 GPUs, 1 others, 2 CPUs */
+int clv__opencl_rank(cl_device_type type); /* the order in lists of devices: 0 for GPUs, 2 for CPUs, 1 for all other types */
 /* Lists all devices except CPUs, which the cpu device already covers. An OpenCL CPU device must be requested by name. */
 clv_status clv__opencl_list(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
                             clv_found_fn found, void *cookie, clv_error *error);

@@ -93,13 +93,13 @@ static clv_status check_order(clv_executable *e, clv_error *error) {
     const clv_node_info *node = &e->nodes[n];
     for (uint32_t i = 0; i < node->input_count; ++i) {
       if (node->inputs[i] != CLV_NO_VALUE && !there[node->inputs[i]])
-        return refuse(e, node->inputs[i], "is not computed by any node", error);
+        return refuse(e, node->inputs[i], "is read, but no earlier node computes it", error);
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] == CLV_NO_VALUE) continue;
       /* A folded value already has data, although its node is still in the graph. */
       if (there[node->outputs[i]] && e->values[node->outputs[i]].declared.data == NULL) {
-        return refuse(e, node->outputs[i], "is computed twice", error);
+        return refuse(e, node->outputs[i], "is computed twice, or is both computed and an input", error);
       }
       there[node->outputs[i]] = true;
     }

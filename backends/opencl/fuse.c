@@ -3,9 +3,10 @@
 #include "variant.h"
 
 typedef struct uses {
-  uint32_t *readers;  /* by value: number of operands and graph outputs that read it */
-  uint32_t *reader;   /* by value: a node that reads it */
-  uint32_t *producer; /* by value: the node that computes its bytes; NONE: an input, a weight or a constant */
+  /* Indexed by value: */
+  uint32_t *readers;  /* number of operands and graph outputs that read the value */
+  uint32_t *reader;   /* a node that reads the value */
+  uint32_t *producer; /* the node that computes the value's bytes; NONE: it is an input, a weight or a constant */
 } uses;
 
 static bool count_uses(const clv__opencl_variant *variant, clv__arena *arena, uses *u) {

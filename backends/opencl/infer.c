@@ -1,5 +1,5 @@
-/* The first pass of planning: infers the static type of every value from the types of the inputs, and computes small values that
- * depend only on shapes and constants. */
+/* The first pass that makes a variant (variant.h): infers the static type of every value from the types of the inputs, and
+ * computes small values that depend only on shapes and constants. */
 #include "backends/common/fold.h"
 #include "variant.h"
 
@@ -13,9 +13,9 @@ static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
   return true;
 }
 
-/* If the shape input of a view or of an Expand is unknown here, sets the type of the output to the type that the graph
- * declares, if that type is static and fits the input. The value of the shape input is not needed, because no kernel reads
- * it. */
+/* If the shape input of a view (such as a Reshape) or of an Expand is unknown here, sets the type of the output to the type
+ * that the graph declares, if that type is static and fits the input. The value of the shape input is not needed, because no
+ * kernel reads it. */
 static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   size_t declared, given;
   if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE || clv__tensor_is_static(&outputs[0])) return;
@@ -51,7 +51,8 @@ static bool has_size(const clv_tensor *type) {
 static clv_status refuse_size(const clv__opencl_variant *variant, uint32_t value, const clv_tensor *type, clv_error *error) {
   char text[100];
   clv__tensor_text(type, text, sizeof text);
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' is %s: this device must know its size in advance",
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "value '%s' is %s: its size must be known in advance and fit in memory, and strings are not supported",
                         variant->executable->values[value].name, text);
 }
 

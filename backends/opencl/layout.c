@@ -1,6 +1,6 @@
-/* The last pass of planning: decides where each value is stored. A computed value that is an output is stored directly in the
- * output. The other computed values share one block of scratch, according to their lifetimes. A view shares the bytes of its
- * source. An output that is an input, a constant or another output is copied at the end. */
+/* The last pass that makes a variant (variant.h): decides where each value is stored. A computed value that is an output is
+ * stored directly in the output. The other computed values share one block of scratch, according to their lifetimes. A view
+ * shares the bytes of its source. An output that is an input, a constant or another output is copied at the end. */
 #include "variant.h"
 
 static uint64_t rounded(const clv__opencl_variant *variant, uint64_t size_bytes) {
@@ -110,7 +110,8 @@ static void locate_sources(clv__opencl_variant *variant) {
   }
 }
 
-/* Locates each computed value that is a graph output in that output's memory: in the first such output if it is several. */
+/* Locates each computed value that is a graph output in that output's memory. If the value is several outputs, it is located in
+ * the first of them. */
 static void locate_outputs(clv__opencl_variant *variant) {
   const clv_executable *e = variant->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {

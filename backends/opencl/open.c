@@ -9,7 +9,7 @@
 /* ---- Queries to the driver ---- */
 
 /* Reads a string that describes the device, or the platform if `device` is NULL. The string is terminated, and empty if the
- * driver returns none. */
+ * driver returns none or it does not fit. */
 static void ask_text(const clv__opencl_icd *cl, cl_platform_id platform, cl_device_id device, cl_uint what, char *text,
                      size_t size_bytes) {
   size_t length = 0;
@@ -241,7 +241,7 @@ static clv_status open_device(clv_device *device, const clv_device_config *confi
   CLV__TRY(clv__opencl_icd_open(&device->cl, error));
   CLV__TRY(clv__opencl_choose(device, config->ordinal, error));
   if (ask_number(device, CL_DEVICE_COMPILER_AVAILABLE, 4) == 0) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the driver has no compiler");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the driver cannot compile OpenCL C (CL_DEVICE_COMPILER_AVAILABLE)");
   }
   ask_traits(device, &chosen);
   device->shares_host = device->is_unified && device->traits.is_cpu && !chosen.own_memory;
@@ -249,7 +249,8 @@ static clv_status open_device(clv_device *device, const clv_device_config *confi
   device->can_capture = chosen.capture;
   find_commands(device);
   if (device->capture == CLV__OPENCL_CAPTURE_BUFFER && device->commands.create == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option capture=buffer: the driver has no cl_khr_command_buffer");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "option capture=buffer: the driver has no cl_khr_command_buffer for in-order queues");
   }
   describe(device);
   CLV__TRY(fingerprint(device, &chosen, error));

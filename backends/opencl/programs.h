@@ -23,7 +23,7 @@ clv_status clv__opencl_program_get(clv_device *device, const char *family, const
                                    clv__opencl_program **program, clv_error *error);
 /* Builds the program if it is not built. The error contains the first lines of the compiler's log. */
 clv_status clv__opencl_program_build(clv_device *device, clv__opencl_program *program, clv_error *error);
-/* Supplies a binary for a program that is not built; the bytes are copied. */
+/* Supplies a binary for the program; the bytes are copied. Does nothing if the program is built or already has a binary. */
 clv_status clv__opencl_program_offer(clv_device *device, clv__opencl_program *program, const void *binary, size_t size_bytes,
                                      clv_error *error);
 /* Returns the binary of a built program in allocated memory; NULL and 0 if the driver provides none. */

@@ -140,7 +140,7 @@ void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint3
   if (types != few) clv__release(device->allocator, types);
 }
 
-/* A GPU prefers operators with much arithmetic. */
+/* A device that is not a CPU prefers operators with much arithmetic. */
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   static const char *const heavy[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Attention"};
   if (device->traits.is_cpu) return false;

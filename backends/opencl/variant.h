@@ -5,7 +5,8 @@
  *   fuse.c    fuses elementwise nodes into the node before them
  *   lower.c   turns nodes into steps, with the lower() of each operator
  *   layout.c  decides where each value is stored; values that are not needed at the same time share scratch memory
- * A variant is immutable, and the instances with its shapes share it. */
+ * A variant is immutable. Instances with the shapes of compile() share the executable's variant. Any other instance makes its
+ * own. */
 #ifndef CLEAVE_BACKENDS_OPENCL_VARIANT_H
 #define CLEAVE_BACKENDS_OPENCL_VARIANT_H
 
@@ -13,7 +14,7 @@
 #include "base/files/sealed.h"
 #include "programs.h"
 
-#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are part of the executable; larger ones are weights */
+#define CLV__OPENCL_INLINE_BYTES 1024u /* constants of up to this many bytes are part of the executable; others are weights */
 #define CLV__OPENCL_MAX_POSTS 4
 
 /* The kind of memory that a cl_mem argument, or the source or target of a copy, refers to. */
@@ -75,7 +76,7 @@ typedef struct clv__opencl_post {
 
 typedef struct clv__opencl_variant_node {
   bool is_dead;                   /* the node needs no launch: it was folded, or fused into the node before it */
-  const clv__opencl_operator *op; /* NULL: a view */
+  const clv__opencl_operator *op; /* NULL: a view, or an operator without a kernel, which must be folded */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
   uint32_t post_count;

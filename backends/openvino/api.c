@@ -97,7 +97,8 @@ static clv_status check_version(void *handle, const char *path, clv__openvino *o
   CLV__TRY(find_entry_point(handle, path, "ov_version_free", &ov->version_free, error));
   ov_version version = {NULL, NULL};
   int code = ov->get_openvino_version(&version);
-  if (code != 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s: ov_get_openvino_version: code %d", path, code);
+  if (code != 0)
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s: ov_get_openvino_version failed with code %d", path, code);
   snprintf(ov->build, sizeof ov->build, "%s", version.build_number != NULL ? version.build_number : "");
   ov->version_free(&version);
   unsigned year = 0, release = 0;

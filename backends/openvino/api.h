@@ -2,8 +2,8 @@
  * entry points are looked up in a library that is loaded at run time.
  *
  * Two things here can differ between releases: the numbers of element types (those of 2025.0 were one higher), and the structs
- * passed by value. So only versions from CLV__OPENVINO_OLDEST up to, but not including, CLV__OPENVINO_BEYOND are accepted. Also,
- * every compiled model is asked for the types of its inputs and outputs. */
+ * passed by value. So only versions from CLV__OPENVINO_OLDEST up to, but not including, CLV__OPENVINO_BEYOND are accepted.
+ * Also, the types of every compiled model's inputs and outputs are read and compared with the expected ones. */
 #ifndef CLEAVE_BACKENDS_OPENVINO_API_H
 #define CLEAVE_BACKENDS_OPENVINO_API_H
 
@@ -44,7 +44,7 @@ typedef struct ov_partial_shape {
   ov_dimension *dims;
 } ov_partial_shape;
 
-/* Every call returns 0, or a negative code. */
+/* Every function that returns an int returns 0, or a negative code for an error. */
 #define CLV__OPENVINO_ENTRY_POINTS(X)                                                                                           \
   X(int, get_openvino_version, (ov_version * version))                                                                          \
   X(void, version_free, (ov_version * version))                                                                                 \

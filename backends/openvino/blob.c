@@ -1,5 +1,5 @@
-/* Saves and loads compiled models. The C API can export a model only to a path. So it is exported to a file in memory, which
- * other processes cannot open or replace, because it has no name. */
+/* Saves and loads compiled models. The C API can export a model only to a path. So the model is exported to a file in memory,
+ * which other processes cannot open or replace, because the file has no name. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ static void write_ports(const clv__openvino_model *model, clv__text *payload) {
 static clv_status write_file(int file, const clv__text *payload, clv_write_fn write, void *cookie, clv_error *error) {
   struct stat about;
   if (fstat(file, &about) != 0 || about.st_size <= 0) {
-    return clv__error_set(error, CLV_IO_ERROR, "OpenVINO exported an empty file");
+    return clv__error_set(error, CLV_IO_ERROR, "the model that OpenVINO exported is empty or cannot be read");
   }
   size_t size_bytes = (size_t)about.st_size;
   void *data = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, file, 0);

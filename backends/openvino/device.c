@@ -11,17 +11,19 @@
 enum { THREADS, PRECISION, INTEGERS, HALVES, NAN_VALUES, SHAPES, PINNING };
 
 const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
-    [THREADS] = {"threads", "a whole number from 1", "number of threads (default: the value of --threads)"},
+    [THREADS] = {"threads", "a whole number from 1 to 4096",
+                 "number of threads of the CPU device (default: the value of --threads)"},
     [PRECISION] = {"precision", "exact, default",
                    "exact: compute f32 as f32; default: let the device choose, possibly bf16 or f16 (default: exact)"},
     [INTEGERS] =
         {"integers", "exact, narrow",
          "exact: reject nodes on 64-bit integers, which OpenVINO computes as 32-bit ones; narrow: accept them (default: exact)"},
-    [HALVES] =
-        {"halves", "exact, wide",
-         "exact: reject casts from and to f16 and bf16, whose rounding OpenVINO skips; wide: accept them (default: exact)"},
-    [NAN_VALUES] = {"nan", "lose, keep",
-                    "keep: reject operators in which OpenVINO loses NaNs (Relu, Max, Exp); lose: accept them (default: lose)"},
+    [HALVES] = {"halves", "exact, wide",
+                "exact: reject nodes on f16 and bf16 whose results need the rounding that OpenVINO skips, such as casts and "
+                "Floor; wide: accept them (default: exact)"},
+    [NAN_VALUES] =
+        {"nan", "lose, keep",
+         "keep: reject operators in which OpenVINO loses NaNs, such as Relu and Max; lose: accept them (default: lose)"},
     [SHAPES] = {"shapes", "open, fixed", "fixed: compile models only for known shapes (default: open, but fixed on an NPU)"},
     [PINNING] = {"pinning", "yes, no", "yes: bind OpenVINO's threads to cores (default: no)"},
 };
@@ -156,7 +158,8 @@ static bool set_property(const clv__openvino_device *device, const char *key, co
   return device->ov->core_set_property(device->core, device->name, key, value) == 0;
 }
 
-/* Properties apply to every model that the core compiles or imports for the device. Accelerators do not have all of them. */
+/* Properties apply to every model that the core compiles or imports for the device. Accelerators do not have all of them, so a
+ * property that cannot be set is skipped. `is_exact` tells whether f32 will be computed as f32. */
 static void set_properties(clv__openvino_device *device, const settings *s, bool *is_exact) {
   bool is_cpu = strcmp(device->kind, "cpu") == 0;
   char number[16];

@@ -26,9 +26,9 @@ typedef struct clv__openvino_port {
   const char *name;
   clv_tensor type; /* the type that the host knows */
   ov_port *port;   /* NULL: an input that the model does not read */
-  bool is_dropped; /* the model does not read this input; set before `port` is */
+  bool is_dropped; /* the model does not read this input; known before `port` is set */
   bool is_open;    /* the model determines the shape of the port in each run */
-  bool is_copy;    /* an output that is the same tensor as the port `of` */
+  bool is_copy;    /* an output that is the same tensor as port number `of` */
   uint32_t of;
 } clv__openvino_port;
 

@@ -110,7 +110,7 @@ clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error 
   for (uint32_t i = 0; i < model->input_count; ++i) kept += !model->ports[i].is_dropped;
   if (inputs != kept || outputs != model->output_count) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "the partition has %u inputs and %u outputs, but the model that OpenVINO compiled has %zu and %zu",
+                          "expected a model with %u inputs and %u outputs, but the one that OpenVINO compiled has %zu and %zu",
                           kept, model->output_count, inputs, outputs);
   }
   for (uint32_t i = 0, at = 0; i < model->input_count; ++i) {
@@ -236,8 +236,8 @@ clv_status clv__openvino_model_compile(void *device, const clv_host *host, const
   return compile(device, graph, clv__framework_onnx, options->precision == CLV_BF16, model, error);
 }
 
-/* First compiles the node with its large constants as inputs, which is quick. If that fails, perhaps because they must be
- * constants, compiles it again with them. */
+/* First compiles the node with its large constants as inputs, which is quick. If that fails, perhaps because OpenVINO needs
+ * them as constants, compiles the node again with all constants inside. */
 clv_status clv__openvino_node_try(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error) {
   (void)host;
   void *model = NULL;

@@ -163,8 +163,8 @@ static clv_status take_output(request *self, uint32_t index, clv__framework_run 
   CLV__TRY_GOTO(run->allocate_output(run->cookie, index, &type, &run->outputs[index], error));
   if (!clv__tensor_size_bytes(&type, &size_bytes) || ov->tensor_get_byte_size(tensor, &given_bytes) != 0 ||
       given_bytes != size_bytes || (size_bytes > 0 && ov->tensor_data(tensor, &data) != 0)) {
-    status = clv__error_set(error, CLV_DEVICE_ERROR, "OpenVINO: output '%s' has %zu bytes, but its shape needs %zu", port->name,
-                            given_bytes, size_bytes);
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "OpenVINO: output '%s' cannot be read: %zu bytes, but its shape needs %zu",
+                            port->name, given_bytes, size_bytes);
   } else if (size_bytes > 0) {
     memcpy(run->outputs[index].type.data, data, size_bytes);
   }
@@ -195,7 +195,8 @@ static clv_status copy_output(const request *self, uint32_t index, clv__framewor
   clv_binding *to = &run->outputs[index];
   size_t size_bytes;
   if (!clv__tensor_size_bytes(from, &size_bytes))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the size of a value is unknown");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "OpenVINO: the size of output '%s' is unknown",
+                          self->model->ports[run->input_count + index].name);
   if (to->type.rank == CLV_RANK_UNKNOWN) {
     clv_tensor type = *from;
     type.data = NULL;
@@ -205,7 +206,7 @@ static clv_status copy_output(const request *self, uint32_t index, clv__framewor
   return CLV_OK;
 }
 
-/* Does nothing if no run is in progress. The next run is not affected, so there is nothing to take back. */
+/* Does nothing if no run is in progress. The next run is not affected, so no request_resume() is needed. */
 void clv__openvino_request_stop(void *handle) {
   const request *self = handle;
   (void)self->model->device->ov->infer_request_cancel(self->infer);

@@ -52,7 +52,7 @@ bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[1
   int64_t axis = clv__attribute_int(node->attributes, "axis", 1);
   if (input->rank == CLV_RANK_UNKNOWN) return refuse(reason, "softmax below opset 13 of an input of unknown rank");
   for (int64_t i = axis + (axis < 0 ? input->rank : 0) + 1; i < input->rank; ++i) {
-    if (input->dims[i] != 1) return refuse(reason, "softmax below opset 13 over several axes");
+    if (input->dims[i] != 1) return refuse(reason, "softmax below opset 13 over more axes than one, or of unknown size");
   }
   return true;
 }
@@ -64,7 +64,7 @@ bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char 
   bool same = data->rank == indices->rank && data->rank != CLV_RANK_UNKNOWN;
   if (axis < 0) axis += data->rank;
   for (int32_t i = 0; same && i < data->rank; ++i) same = i == axis || (data->dims[i] >= 0 && data->dims[i] == indices->dims[i]);
-  return same || refuse(reason, "indices whose sizes differ from those of the data along axes other than 'axis'");
+  return same || refuse(reason, "indices not known to have the sizes of the data along all axes but 'axis'");
 }
 
 bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]) {
@@ -124,7 +124,8 @@ bool clv__openvino_accepts_first_output(const clv__openvino_node *node, char rea
 bool clv__openvino_accepts_dropout(const clv__openvino_node *node, char reason[160]) {
   if (clv__openvino_has(node, 2)) {
     const clv_tensor *training = &node->inputs[2];
-    if (training->data == NULL || *(const uint8_t *)training->data != 0) return refuse(reason, "Dropout in training");
+    if (training->data == NULL || *(const uint8_t *)training->data != 0)
+      return refuse(reason, "Dropout not known to be outside training");
   }
   return true;
 }

@@ -27,7 +27,7 @@ void template_executable_destroy(clv_device *device, clv_executable *executable)
   clv_host_release(host, executable);
 }
 
-/* Copies a weight's name, because the view is gone when the host asks for it. */
+/* Copies a weight's name, because the view is gone when the host asks for the name. Returns NULL if memory runs out. */
 static char *copy_name(const clv_host *host, const char *name) {
   const size_t size_bytes = strlen(name) + 1;
   char *copy = clv_host_allocate(host, size_bytes);
@@ -35,7 +35,7 @@ static char *copy_name(const clv_host *host, const char *name) {
   return copy;
 }
 
-/* Makes every constant a weight. A weight is uploaded once, however many partitions read it. */
+/* Makes every constant a weight, which is uploaded once, however many partitions read it. Returns false if memory runs out. */
 static bool list_weights(const clv_host *host, const clv_graph_view *graph, clv_executable *program) {
   for (uint32_t v = 0, next = 0; v < program->value_count; ++v) {
     clv_value_info value = {.struct_size = sizeof value};
@@ -56,7 +56,7 @@ static clv_status add_step(const clv_host *host, const clv_graph_view *graph, ui
   host->graph_node(graph, node, &info);
   step->op = template_find_operator(&info);
   if (step->op == template_operator_count) { /* the host should pass only nodes that supports() accepted */
-    return clv_host_fail(error, CLV_NOT_SUPPORTED, "node '%.200s': operator %.60s", info.name, info.op);
+    return clv_host_fail(error, CLV_NOT_SUPPORTED, "node '%.200s': operator %.60s is not supported", info.name, info.op);
   }
   for (uint32_t i = 0; i < info.input_count; ++i) step->inputs[i] = info.inputs[i];
   step->output = info.outputs[0];

@@ -8,7 +8,8 @@ static int64_t dim_from_end(const clv_tensor *tensor, int32_t axis) {
   return axis < tensor->rank ? tensor->dims[tensor->rank - 1 - axis] : 1;
 }
 
-/* Broadcasts the shapes of `a` and `b` without their last `skipped` axes. The result becomes the first axes of `output`. */
+/* Broadcasts the shapes of `a` and `b` without their last `skipped` axes, and stores the result as the shape of `output`.
+ * Returns false if the shapes do not match. */
 static bool broadcast(const clv_tensor *a, const clv_tensor *b, int32_t skipped, clv_tensor *output) {
   const int32_t rank_a = a->rank - skipped, rank_b = b->rank - skipped, rank = rank_a > rank_b ? rank_a : rank_b;
   for (int32_t axis = 0; axis < rank; ++axis) {
@@ -77,7 +78,8 @@ static double flops_elements(const clv_tensor *inputs, const clv_tensor *output)
 
 /* ---- Products ---- */
 
-/* Turns a vector into a matrix: a row on the left, a column on the right. The result omits the added axis. */
+/* Turns a vector into a matrix: a row on the left, a column on the right. shape_matmul() leaves the added axis out of the
+ * product. */
 static void as_matrices(const clv_tensor *inputs, clv_tensor *a, clv_tensor *b) {
   *a = inputs[0];
   *b = inputs[1];

@@ -3,7 +3,7 @@
 
 struct clv_instance {
   const clv_executable *program;
-  clv_tensor *values;         /* indexed by value: its type, and its address unless it is bound in each execution */
+  clv_tensor *values;         /* indexed by value: type and address; each execution sets the addresses of inputs and outputs */
   clv_weight *const *weights; /* a copy of the host's list, stored after `values` */
   void *scratch;              /* memory for intermediate values */
 };
@@ -21,7 +21,7 @@ static clv_status infer(const clv_executable *program, const clv_tensor *inputs,
     if (value->source == FROM_INPUT) values[v] = inputs[value->index];
     if (value->source == FROM_WEIGHT) values[v] = weights[value->index]->tensor;
     if (value->source != FROM_STEP && clv_host_count(&values[v]) < 0) {
-      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "the shape of value %u is unknown", v);
+      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "the shape of value %u is unknown or too large", v);
     }
   }
   for (uint32_t s = 0; s < program->step_count; ++s) {
@@ -32,7 +32,8 @@ static clv_status infer(const clv_executable *program, const clv_tensor *inputs,
     const bool fits = op->shape(operands, &output);
     const int64_t count = fits ? clv_host_count(&output) : -1;
     if (count < 0)
-      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "step %u, %s: its operands do not have matching sizes", s, op->name);
+      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "step %u, %s: its operands do not match, or its result is too large", s,
+                           op->name);
     if ((uint64_t)count > SIZE_MAX / 4 / sizeof(float) - *scratch_bytes / sizeof(float)) {
       return clv_host_fail(error, CLV_OUT_OF_MEMORY, "step %u, %s: a result of %lld elements is too large", s, op->name,
                            (long long)count);
@@ -66,7 +67,8 @@ static clv_status check_inputs(const clv_executable *program, const clv_tensor *
   return CLV_OK;
 }
 
-/* Checks the weights. This also covers a loaded program: its file may not match the weights that the host passes. */
+/* Checks the weights. For a loaded program this is necessary, because its file may be for other weights than those that the
+ * host passes. */
 static clv_status check_weights(const clv_executable *program, clv_weight *const *weights, uint32_t weight_count,
                                 clv_error *error) {
   if (weight_count != program->weight_count) {

@@ -2,12 +2,11 @@
  * compile() saw. A file may be old, truncated or malicious, so nothing in it is trusted. */
 #include "template.h"
 
-/* The header of a file. Values and steps follow, then for each weight the length of its name and the name's bytes. Numbers are in
- * this machine's byte order. The device's fingerprint is part of the key, so no other machine receives the file. */
+/* The header of a file. Values and steps follow, then for each weight the length of its name and the name's bytes. Numbers are
+ * in this machine's byte order. On a machine with another byte order, the checksum does not match, and the file is rejected. */
 typedef struct counts {
   uint32_t inputs, outputs, weights, values, steps;
-  uint32_t
-      operators; /* number of operators in the table to which steps refer; this field also keeps the header free of padding */
+  uint32_t operators; /* length of template_operators, to which steps refer; the field also keeps the header free of padding */
 } counts;
 
 typedef struct header {
@@ -83,8 +82,8 @@ static bool read_names(const clv_host *host, reader *r, clv_executable *program)
   return r->left == 0;
 }
 
-/* Checks that every value is written before a step reads it, and that every output is written once. `seen` has room for every
- * output. */
+/* Checks that every index is in range, that every value is written before a step reads it, and that every output is written
+ * once. `seen` has one entry per output, all false. */
 static bool is_sound(const clv_executable *p, bool *seen) {
   uint32_t outputs = 0;
   for (uint32_t v = 0; v < p->value_count; ++v) {
@@ -135,7 +134,7 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   /* Reject counts that exceed what the file can hold, before anything is allocated. */
   if (counted.value_count > r.left / sizeof(template_value) || counted.step_count > r.left / sizeof(template_step) ||
       counted.weight_count > r.left / sizeof(uint32_t) || counted.output_count > counted.step_count) {
-    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is truncated");
+    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged: its header does not fit its size");
   }
   clv_executable *program = template_program_create(host, &counted);
   bool *seen = clv_host_allocate(host, counted.output_count);
@@ -145,7 +144,7 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   } else if (!read_bytes(&r, program->values, program->value_count * sizeof *program->values) ||
              !read_bytes(&r, program->steps, program->step_count * sizeof *program->steps) || !read_names(host, &r, program) ||
              !is_sound(program, seen)) {
-    status = clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged");
+    status = clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged, or there is not enough memory for its names");
   }
   clv_host_release(host, seen);
   if (status != CLV_OK) {

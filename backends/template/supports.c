@@ -25,7 +25,7 @@ void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t
     const uint32_t id = i < info.input_count ? info.inputs[i] : info.outputs[0];
     clv_value_info value = {.struct_size = sizeof value};
     if (id == CLV_NO_VALUE) {
-      snprintf(verdict->reason, sizeof verdict->reason, "a value is missing");
+      snprintf(verdict->reason, sizeof verdict->reason, "an input or the output is absent");
       return;
     }
     host->graph_value(graph, id, &value);

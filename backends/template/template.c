@@ -5,7 +5,7 @@ static const clv_option_info option_list[] = {
     {"trace", "on or off", "log one line per execution (default: off)"},
 };
 
-/* The host rejects keys that are not in `option_list`. */
+/* Reads the options. It need not check their keys: the host rejects keys that are not in `option_list`. */
 static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
   for (uint32_t i = 0; i < config->option_count; ++i) {
     const char *value = config->options[i].value;
@@ -27,7 +27,7 @@ static clv_status open_device(void *self, const clv_host *host, const clv_device
   (void)self;
   *device = NULL;
   if (config->ordinal != 0)
-    return clv_host_fail(error, CLV_NOT_FOUND, "there is only one such device, so number %u does not exist", config->ordinal);
+    return clv_host_fail(error, CLV_NOT_FOUND, "there is only one template device, number 0, not %u", config->ordinal);
   clv_device *made = clv_host_allocate(host, sizeof *made);
   if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for the device");
   /* The fingerprint covers everything that a program depends on. For a real device that includes the driver, and options that

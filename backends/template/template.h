@@ -23,7 +23,7 @@ struct clv_weight {
 
 /* ---- Operators (operators.c) ---- */
 
-/* Describes an operator. To add an operator, add a line to the table. */
+/* Describes an operator. To add an operator, add a line to template_operators. */
 typedef struct template_operator {
   const char *name;
   uint32_t input_count;

@@ -1,7 +1,7 @@
-/* The part of PyTorch's C interface for the ABI-stable parts of libtorch that is used here. It is declared here, so that the
- * build does not need PyTorch's headers. Every function is looked up by name in the library, which is loaded at run time. The
- * interface is that of PyTorch 2.13. The headers torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h of its
- * wheel document each function. Functions return 0 on success. */
+/* The functions of libtorch's stable C interface that are used here. They are declared here, so that the build does not need
+ * PyTorch's headers. Every function is looked up by name in the library, which is loaded at run time. The interface is that of
+ * PyTorch 2.13. The headers torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h of its wheel document each
+ * function. Functions return 0 on success. */
 #ifndef CLEAVE_BACKENDS_TORCH_API_H
 #define CLEAVE_BACKENDS_TORCH_API_H
 

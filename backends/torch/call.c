@@ -144,7 +144,7 @@ static clv_status run_call(const clv__torch_api *api, const clv__torch_call *cal
 
 /* ---- Results ---- */
 
-/* Takes the tensors out of a list, and deletes the list. */
+/* Takes the tensors out of a list, and deletes the list. Returns false if they are more than `outputs` has room for. */
 static bool take_list(const clv__torch_api *api, clv__torch_list list, clv__torch_tensor *outputs, uint32_t output_count,
                       uint32_t *taken) {
   size_t size = 0;

@@ -273,8 +273,8 @@ static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, c
     return clv__error_set(error, CLV_DEVICE_ERROR, "cannot read the type of PyTorch's result: %s", api->last_error());
   }
   if (rank > CLV_MAX_RANK) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch produced a tensor of rank %lld, which is above the maximum",
-                          (long long)rank);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch produced a tensor of rank %lld, above the maximum of %d",
+                          (long long)rank, CLV_MAX_RANK);
   }
   for (int i = 0; i < CLV__TORCH_DTYPES; ++i) {
     if (api->dtypes[i] == dtype) type->dtype = (clv_dtype)i;

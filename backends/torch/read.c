@@ -268,7 +268,7 @@ static const clv_attribute *find_list(const clv_node_info *node, const char *nam
   return NULL;
 }
 
-/* Copies a string and terminates it. Returns "" if the string contains a zero byte. */
+/* Copies a string and terminates it. Returns "" if the string contains a zero byte, and NULL if memory runs out. */
 static const char *text_of(reader *r, const clv_string *string) {
   return memchr(string->data, '\0', string->size_bytes) != NULL ? ""
                                                                 : clv__arena_string(r->arena, string->data, string->size_bytes);

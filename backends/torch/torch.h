@@ -1,4 +1,4 @@
-/* The PyTorch backend: calls ATen operators that have no ONNX equivalent, by their schemas. */
+/* The PyTorch backend: calls ATen operators that have no ONNX equivalent, as their schemas describe them. */
 #ifndef CLEAVE_BACKENDS_TORCH_TORCH_H
 #define CLEAVE_BACKENDS_TORCH_TORCH_H
 

@@ -1,5 +1,5 @@
-/* Lays out the scratch of a static program, which contains computed values and its kernels' own scratch. Checks a layout that was
- * read from a file. Also finds the positions of the operands in a command list. */
+/* Lays out the scratch of a static program: memory for computed values and for the kernels' own scratch. Checks a layout that
+ * was read from a file. Also finds the positions of the operands in a command list. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -29,7 +29,7 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
   if (!clv__tensor_size_bytes(&binding->type, &size_bytes)) {
     char text[100];
     clv__tensor_text(&binding->type, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, whose size is unknown",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, whose size is unknown or too large",
                           clv__vnpu_value_name(p, value), text);
   }
   at->size_bytes = size_bytes;
@@ -42,7 +42,7 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
     if (!clv__vnpu_space_is_host(list->space) || binding->type.data == NULL) {
       return clv__error_set(
           error, CLV_INVALID_ARGUMENT,
-          "'%s' is bound to host memory, which the device cannot reach: copy the data to a buffer of the device",
+          "'%s' is bound to no memory that the device can reach: copy the data to a buffer of the device, and bind that",
           clv__vnpu_value_name(p, value));
     }
     at->address = (uint64_t)(uintptr_t)binding->type.data;
@@ -51,8 +51,9 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
   void *data; /* ignored: the call only checks the address */
   CLV__TRY(clv__vnpu_operand_reach(p, value, at->address, size_bytes, &data, error));
   if (element > 0 && at->address % element != 0) { /* in host memory, where no larger alignment is required */
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound at offset %llu, which is not aligned to its element size",
-                          clv__vnpu_value_name(p, value), (unsigned long long)binding->offset_bytes);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "'%s' is bound at address 0x%llx, which is not a multiple of its element size of %zu bytes",
+                          clv__vnpu_value_name(p, value), (unsigned long long)at->address, element);
   }
   return CLV_OK;
 }
@@ -144,7 +145,8 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
   return 0;
 }
 
-/* Writes an address of `value`; CLV_NO_VALUE: of the scratch of a kernel. */
+/* Writes the address of `value` at `position` of the list, and checks it. If `value` is CLV_NO_VALUE, it is the address of a
+ * kernel's scratch. */
 static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint32_t value, uint64_t address, uint64_t size_bytes,
                               clv_error *error) {
   list->addresses[position] = address;

@@ -108,8 +108,8 @@ static clv_status find_open(const clv_host *host, const char *name, bool shared,
       char here[32], there[32];
       return clv__error_set(
           error, CLV_INVALID_ARGUMENT,
-          "memory space '%s' is open with %s aligned to %u bytes, not %s aligned to %u: devices that share it must "
-          "state the same memory and alignment",
+          "memory space '%s' is open with a memory size of %s (0: no limit) and an alignment of %u bytes, not with %s and %u: "
+          "devices that share it must state the same memory size and alignment",
           name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
           clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
     }

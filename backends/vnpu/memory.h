@@ -15,10 +15,10 @@
 
 typedef struct clv__vnpu_space clv__vnpu_space;
 
-/* Opens the space with this name. If it is `shared` and another device of the same host has it open, both use it; their limit and
- * alignment must be equal. A space that is not `shared` belongs to this device alone, even if another space has its name. A
- * `limit_bytes` of 0 means the machine's physical memory. Errors: CLV_INVALID_ARGUMENT if the name is in use with another size or
- * alignment, or as both shared and not shared; CLV_OUT_OF_MEMORY. */
+/* Opens the space with this name. If it is `shared` and another device of the same host has it open, both use it; their limit
+ * and alignment must be equal. A space that is not `shared` belongs to this device alone, even if another space that is not
+ * `shared` has the same name. A `limit_bytes` of 0 means the machine's physical memory. Errors: CLV_INVALID_ARGUMENT if the
+ * name is in use with another size or alignment, or as both shared and not shared; CLV_OUT_OF_MEMORY. */
 clv_status clv__vnpu_space_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes,
                                 uint32_t alignment_bytes, clv__vnpu_space **space, clv_error *error);
 /* The last user to close a space frees all of it, including live allocations. Accepts NULL. */

@@ -104,7 +104,7 @@ static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_
   }
 }
 
-/* Copies the data of a constant that is unaligned in the program's file. */
+/* If the constant's data is unaligned in the ONNX model, copies it to aligned memory. */
 static clv_status align(clv_executable *p, clv_tensor *constant, clv_error *error) {
   size_t size_bytes, element = clv_dtype_size_bytes(constant->dtype);
   if (constant->data == NULL || element < 2 || (uintptr_t)constant->data % element == 0) return CLV_OK;
@@ -146,7 +146,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   for (uint32_t i = 0; i < node->input_count; ++i) {
     uint32_t v = node->inputs[i];
     if (v != CLV_NO_VALUE && p->locations[v].kind == CLV__VNPU_NOWHERE)
-      return refuse_value(p, v, "is not computed by any node", error);
+      return refuse_value(p, v, "is read, but no earlier node computes it", error);
   }
   fetch_types(p, node->inputs, node->input_count, inputs);
   CLV__TRY(host->infer_node(p->view, index, inputs, outputs, error));
@@ -163,7 +163,8 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
       outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
       continue;
     }
-    if (p->locations[v].kind != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is computed twice", error);
+    if (p->locations[v].kind != CLV__VNPU_NOWHERE)
+      return refuse_value(p, v, "is computed twice, or is both computed and an input or a constant", error);
     p->locations[v].kind = CLV__VNPU_SCRATCH;
     p->types[v] = outputs[i];
     if (clv__tensor_is_static(&outputs[i]))
@@ -202,8 +203,8 @@ static clv_status infer_all(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* Sets the locations of outputs. A computed value is located directly in its output's binding. Other outputs (inputs, constants,
- * second uses of a value) are copied at the end of a launch. */
+/* Sets the locations of outputs. A computed value is located directly in its output's binding. Other outputs (inputs,
+ * constants, weights, and values that an earlier output already holds) are copied at the end of a launch. */
 static clv_status place_outputs(clv_executable *p, clv_error *error) {
   for (uint32_t o = 0; o < p->output_count; ++o) {
     uint32_t v = p->device->host->graph_output(p->view, o);
@@ -277,7 +278,8 @@ static clv_status infer_program(clv_executable *p, const clv_tensor *input_types
   CLV__TRY(place_outputs(p, error));
   if (p->is_static) return measure(p, error);
   if (p->device->spec.static_shapes) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a shape is unknown, but the device needs static shapes");
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "a shape is unknown, or a node has a body; but the device needs static shapes");
   }
   return CLV_OK;
 }

@@ -32,8 +32,9 @@ typedef struct clv__vnpu_location {
 /* An instruction, which runs one node. */
 typedef struct clv__vnpu_instruction {
   clv_node_info node;
-  const clv__kernel *kernel; /* NULL: the node has a body, and the host runs it */
-  uint64_t scratch_offset;   /* offset of the kernel's own scratch inside the instance's scratch */
+  /* NULL if the node has a body, which the host runs, or if no kernel exists, which only `any_operator` (spec.h) permits. */
+  const clv__kernel *kernel;
+  uint64_t scratch_offset; /* offset of the kernel's own scratch inside the instance's scratch */
   uint64_t scratch_bytes;
   uint32_t first_operand; /* position in a command list: inputs, outputs, then the kernel's scratch if it has any */
 } clv__vnpu_instruction;

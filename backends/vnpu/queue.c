@@ -271,7 +271,7 @@ static clv_status enqueue_mark(clv__vnpu_queue *queue, clv_stream *stream, clv_e
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream or the event belongs to another device");
   }
   pthread_mutex_lock(&queue->lock);
-  /* Make room before the ticket is issued, because this may fail: a ticket without a record would block all waits. */
+  /* Make room before the ticket is issued, because making room may fail: a ticket without a record would block all waits. */
   clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) {
     uint64_t ticket = kind == CLV__VNPU_RECORD ? ++event->recorded : event->recorded;

@@ -8,11 +8,11 @@
  * it has no launches, so a sequence of copies, a launch and copies wakes only one thread. With a speed model no copy counts as
  * small, because the model keeps a separate time for each engine.
  *
- * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. A stopped
- * stream fails with CLV_CANCELLED as soon as one of its commands is skipped or ends early. Events carry the failure to the
- * streams and callers that wait for them. A wait is for the last record that was enqueued before it. The records of one event
- * are reached in the order in which they were enqueued. So a command waits only for commands that were enqueued before it, and
- * a deadlock is impossible.
+ * After a failure on a stream, its later launches and copies are skipped until stream_synchronize() has reported the failure. A
+ * stopped stream fails with CLV_CANCELLED as soon as one of its commands is skipped or ends early. Events carry the failure to
+ * the streams and callers that wait for them. A wait is for the last record that was enqueued before it. The records of one
+ * event are reached in the order in which they were enqueued. So a command waits only for commands that were enqueued before
+ * it, and a deadlock is impossible.
  *
  * Time: with a speed model, a command starts at the latest of three times: when it was enqueued, when its stream's previous
  * command ended, and when its engine became free. The last two are times of the model, so a host thread that wakes late does not

@@ -44,7 +44,8 @@ clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_in
   call.error = error;
   call.stop = stop;
   clv_status status = clv__kernel_run(instruction->kernel, &call, instance->device->allocator);
-  CLV__TRY(clv__vnpu_check_stop(stop, error)); /* the outputs may be incomplete, and it may have stumbled over that */
+  /* Checked before the kernel's status: a stopped kernel leaves its outputs incomplete, and may fail because of that. */
+  CLV__TRY(clv__vnpu_check_stop(stop, error));
   CLV__TRY(status);
   round_results(instance->device->spec.compute_dtype, instance->outputs, node->output_count);
   return CLV_OK;

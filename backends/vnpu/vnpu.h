@@ -1,5 +1,6 @@
 /* The virtual NPU: a backend that emulates an accelerator in software. Tests use it in place of a real device. It can also show
- * how models would be split and run on a device with different limits or speed. README.md describes its description file. */
+ * how models would be split and run on a device with different limits or speed. docs/virtual-npu.md explains the file that
+ * describes the device. */
 #ifndef CLEAVE_BACKENDS_VNPU_VNPU_H
 #define CLEAVE_BACKENDS_VNPU_VNPU_H
 

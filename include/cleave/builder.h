@@ -26,10 +26,10 @@ typedef struct clv_graph_builder clv_graph_builder;
  * Errors: CLV_NOT_SUPPORTED for a version above the newest supported one. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_create(clv_context *context, int32_t opset, clv_graph_builder **builder,
                                                          clv_error *error);
-/* Begins the body of an If, Loop or Scan of `builder`, which may be a body itself. Its nodes can read the values of the graphs
- * around it. Finish it with clv_graph_builder_finish_body() before `builder` is finished. */
+/* Begins the body of an If, Loop or Scan of `builder`, which may be a body itself. The new body's nodes can read the values of
+ * all graphs around it. Finish the body with clv_graph_builder_finish_body() before `builder` is finished. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_body(clv_graph_builder *builder, clv_graph_builder **body, clv_error *error);
-/* Discards a graph or body that is not finished. Destroy the bodies in it that are not finished first. Accepts NULL. */
+/* Discards a graph or body that is not finished. First destroy the unfinished bodies in it. Accepts NULL. */
 CLV_API void clv_graph_builder_destroy(clv_graph_builder *builder);
 
 /* Sets the version of another domain's operators, as the model's opset imports do. Not for bodies. */
@@ -37,8 +37,8 @@ CLV_API CLV_MUST_USE clv_status clv_graph_builder_import(clv_graph_builder *buil
                                                          clv_error *error);
 
 /* Adds an input. Dimensions of `type` that are unknown are negative; `symbols`, if not NULL, has a name or NULL for each
- * dimension: those with a name are symbolic, whatever their number. If `type` has data, it is the input's default value, and is
- * copied. */
+ * dimension. A dimension with a name is symbolic, whatever size `type` gives for it. If `type` has data, it is the input's
+ * default value, and is copied. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_input(clv_graph_builder *builder, const char *name, const clv_tensor *type,
                                                         const char *const *symbols, clv_error *error);
 /* Adds a constant. With CLV_BORROW, its data must outlive the graph; strings are always copied. */
@@ -52,10 +52,10 @@ typedef struct clv_builder_node {
   const char *name;          /* NULL: none */
   const char *const *inputs; /* names of values; NULL or "": an absent optional input */
   uint32_t input_count;
-  const char *const *outputs; /* the same */
+  const char *const *outputs; /* names of values; NULL or "": an optional output that is not computed */
   uint32_t output_count;
-  /* Their names and contents are copied. The graph takes a body from clv_graph_builder_finish_body(); a body belongs to one
-   * attribute. */
+  /* Their names and contents are copied. The graph of an attribute is a body from clv_graph_builder_finish_body(). A body can
+   * be used in one attribute only. */
   const clv_attribute *attributes;
   uint32_t attribute_count;
 } clv_builder_node;
@@ -67,12 +67,13 @@ CLV_API CLV_MUST_USE clv_status clv_graph_builder_node(clv_graph_builder *builde
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_output(clv_graph_builder *builder, const char *name, const clv_tensor *type,
                                                          clv_error *error);
 
-/* Makes the graph, and destroys the builder, unless it returns CLV_INVALID_ARGUMENT. Checks what a loaded file is checked for,
- * and infers all types. Errors: CLV_INVALID_MODEL, with the node and its values, if the nodes have a cycle, read a value that
- * does not exist, or are not valid for their inputs; CLV_INVALID_ARGUMENT if `builder` is a body or has an unfinished one. */
+/* Makes the graph. Destroys the builder, also after an error, except after CLV_INVALID_ARGUMENT. Checks what a loaded file is
+ * checked for, and infers all types. Errors: CLV_INVALID_MODEL, with the node and its values, if the nodes have a cycle, read a
+ * value that does not exist, or are not valid for their inputs; CLV_INVALID_ARGUMENT if `builder` is a body or has an
+ * unfinished one. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_finish(clv_graph_builder *builder, clv_graph **graph, clv_error *error);
-/* Makes a body, for one attribute of kind CLV_ATTRIBUTE_GRAPH, and destroys its builder, unless it returns CLV_INVALID_ARGUMENT.
- * The view is valid until the graph is finished. */
+/* Makes a body, for one attribute of kind CLV_ATTRIBUTE_GRAPH. Destroys its builder, also after an error, except after
+ * CLV_INVALID_ARGUMENT. The view is valid until the graph is finished. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_finish_body(clv_graph_builder *body, const clv_graph_view **view,
                                                               clv_error *error);
 

@@ -12,7 +12,8 @@
  *
  * To run a folder, open its devices, load its model, read its plan, and create a session with its options. Nothing is then
  * placed or measured. A partition is compiled only if its backend cannot save executables, or if its saved executable cannot be
- * used: the driver differs, a file is damaged or missing, or the plan was edited by hand. This reason is logged at level 1.
+ * used: the driver differs, a file is damaged or missing, or the plan was edited by hand. In the second case, the reason is
+ * logged at level 1.
  *
  * An executable may hold code for its device. Trust such a folder only as far as you would trust a program from the same
  * source. */
@@ -30,16 +31,16 @@ typedef struct clv_compiled_options {
   const clv_session_options *session; /* used to compile the partitions; saved in the folder. NULL: the defaults */
   const clv_devices_options *devices; /* what the devices were opened with. Its device_options and the text of its npu_specs are
                                          saved in the folder. NULL: saves neither */
-  const clv_tensor *inputs; /* if the plan leaves sizes open: the types of a run's inputs, one per graph input. The buckets
-                               for these sizes are compiled too. Data is ignored. NULL: none */
+  const clv_tensor *inputs; /* if the plan leaves sizes open: the types of a run's inputs, one per graph input. Executables
+                               for these sizes, padded as in such a run, are saved too. Data is ignored. NULL: none */
   uint32_t input_count;
 } clv_compiled_options;
 #define CLV_COMPILED_OPTIONS_INIT \
   { sizeof(clv_compiled_options), NULL, NULL, NULL, 0 }
 
 /* Writes the folder atomically. `directory` must not exist, or be empty, or be an earlier folder of this kind, which is
- * replaced. Compiles all partitions, from the model as the folder has it, so that the executables match what a user of the
- * folder requests. `options` may be NULL. Like clv_session_create(), it makes other plans and sessions of the same devices wait
+ * replaced. Compiles all partitions from the model in the folder, so that a session created from the folder finds every
+ * executable. `options` may be NULL. Like clv_session_create(), it makes other plans and sessions of the same devices wait
  * while it compiles. Errors: CLV_INVALID_ARGUMENT if the directory holds other files; CLV_NOT_SUPPORTED for a model without
  * weights; CLV_IO_ERROR; the errors of clv_session_create(). */
 CLV_API CLV_MUST_USE clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *options,

@@ -39,9 +39,9 @@ typedef struct clv_context_options {
   /* Folders to search for plugins: absolute paths, separated by colons. "": none. NULL: the folders of CLEAVE_PLUGIN_PATH, then
    * this installation's <libdir>/cleave/plugins. */
   const char *plugin_path;
-  /* Limit on the memory for values that follow from constants and are computed when a graph is planned, in addition to four bytes
-   * for each byte of its weights; 0: 64 MiB. Nodes beyond the limit run on a device. A plan file is read with the limit that the
-   * plan was made with. */
+  /* Planning computes values that follow from constants. The limit on their memory is this number, plus four bytes for each
+   * byte of the graph's weights; 0: 64 MiB instead of this number. Nodes beyond the limit run on a device. A plan file is read
+   * with the limit that the plan was made with. */
   uint64_t fold_bytes;
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \

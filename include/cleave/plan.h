@@ -47,7 +47,7 @@ typedef struct clv_plan_options {
   const char *split;     /* how nodes are grouped into partitions: "linear", "convex", "fewest"; NULL: the strategy's default */
   const char *objective; /* what to minimise. "latency" (also NULL): the time of all steps in sequence; "overlap": the time with
                             devices working at the same time; "throughput": the time of the busiest device */
-  const char *profile;   /* a file of measured costs; NULL: none, prices are nominal */
+  const char *profile;   /* a file of measured costs; NULL: none; prices are the devices' own estimates, or round figures */
   uint32_t weight_count; /* where weights are, by patterns of initializer names: the device whose memory holds them */
   const clv_assignment *weights;
   uint32_t value_count; /* where inputs, outputs and states are, by patterns of value names: the device whose memory holds them */
@@ -61,8 +61,8 @@ typedef struct clv_plan_options {
   const char *offload; /* whether `propagate` gives a device a node that it prefers although the node's weights are in host
                           memory. "on": always; "off": never; "auto" (also NULL): always, except if `weights` placed the node's
                           weights in host memory and copying them in every run takes longer than the device saves */
-  bool (*go_on)(void *user_data); /* called often while the plan is made; return false to end that with CLV_CANCELLED. A device's
-                                     verdict on one node is not interrupted. May be NULL */
+  bool (*go_on)(void *user_data); /* called often while the plan is made; return false to stop: clv_plan_make() then returns
+                                     CLV_CANCELLED. A device's verdict on one node is not interrupted. May be NULL */
   void *go_on_user_data;
 } clv_plan_options;
 #define CLV_PLAN_OPTIONS_INIT                                                                                                    \

@@ -14,7 +14,7 @@ extern "C" {
 
 #define CLV_NO_INDEX UINT32_MAX /* in place of an index: there is none */
 
-/* A predicted time, and the least that any plan without recomputation takes. */
+/* A predicted time, and a lower bound on the time of every plan that computes each node once. */
 typedef struct clv_time_bound {
   uint64_t predicted_ns;
   uint64_t bound_ns;
@@ -31,7 +31,7 @@ typedef struct clv_plan_info {
   const char *objective;     /* "latency": which of the three times below the plan minimises */
   clv_time_bound latency;    /* all steps one after the other */
   clv_time_bound overlap;    /* one run with devices and copies working at the same time */
-  clv_time_bound throughput; /* with many runs in flight: the time per run of the busiest device or copy lane */
+  clv_time_bound throughput; /* with many runs in flight: the longest time per run of a device, or of the copies of one */
   double gap;                /* (predicted - bound) / bound of the objective; negative: unknown */
 } clv_plan_info;
 CLV_API void clv_plan_get_info(const clv_plan *plan, clv_plan_info *info);
@@ -91,9 +91,9 @@ typedef struct clv_placed_node_info {
 CLV_API bool clv_plan_node(const clv_plan *plan, uint32_t index, clv_placed_node_info *info);
 /* Why a device cannot run a node. NULL if it can, or if the node is folded or an index is beyond its count. */
 CLV_API const char *clv_plan_node_refusal(const clv_plan *plan, uint32_t node, uint32_t device);
-/* Computes by how many nanoseconds the time of nodes, transfers and fusion would grow if only this node moved to `device`.
- * Negative: it would shrink. Launches and memory do not count. Returns false if the device cannot run the node, or if the node is
- * folded or an index is beyond its count. */
+/* Computes by how many nanoseconds the plan's time would grow if only this node moved to `device`. Negative: it would shrink.
+ * Only the times of nodes and transfers count, with the time that fused nodes save; launches and memory do not. Returns false
+ * if the device cannot run the node, or if the node is folded or an index is beyond its count. */
 CLV_API bool clv_plan_move_ns(const clv_plan *plan, uint32_t node, uint32_t device, int64_t *delta_ns);
 
 /* Makes the text of the plan file, which docs/plan-file.md describes, without writing a file: JSON, terminated by a zero byte.

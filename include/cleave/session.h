@@ -16,12 +16,13 @@ typedef struct clv_compiled clv_compiled; /* compiled.h */
 
 typedef struct clv_session_options {
   uint32_t struct_size;
-  bool deterministic;         /* exclude algorithms that change rounding */
+  bool deterministic;         /* exclude faster algorithms that round differently, such as Winograd convolution */
   bool tune;                  /* choose algorithms by measuring, or reuse earlier measurements; ignored if deterministic */
-  uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 16; 0: 1 */
+  uint32_t in_flight;         /* concurrent requests, each with its own instances and memory for values: 1 to 16; 0: 1 */
   uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first, and devices that
                                  can resize reuse its instances. Sets with captures are kept even beyond this limit. 0: 16 */
-  double device_time_limit_s; /* a device that takes longer is stopped, or abandoned, and removed from the session; 0: no limit */
+  double device_time_limit_s; /* a device that does not answer within this time is stopped or abandoned, and removed from the
+                                 session; 0: no limit */
   bool no_fallback;           /* if a device fails, return its error; do not move its partitions to other devices */
   uint32_t bucket_multiple;   /* for fixed-shape devices, pad open sizes to multiples of this; 0: 64; 1: never pad */
   clv_dtype precision; /* CLV_BF16: capable devices may multiply f32 values in bf16 and accumulate in f32; values that cross
@@ -71,8 +72,8 @@ typedef struct clv_open_options {
 
 /* Creates a session together with a context, devices, a graph and a plan of its own, for programs that need no other access to
  * these. clv_session_destroy() destroys them all. The model is the file `path`, or options->model if `path` is NULL. `options`
- * may be NULL; what its fields point to must be valid only during the call, except a borrowed model, and functions and their
- * `user_data`.
+ * may be NULL. What its fields point to need be valid only during the call. Exceptions, which must outlive the session: a
+ * borrowed model, an allocator, a clv_compiled, and functions with their `user_data`.
  *
  * Errors: those of clv_context_create(), clv_devices_open(), clv_graph_load_params() or clv_graph_load_memory(),
  * clv_plan_make() and clv_session_create(); CLV_INVALID_ARGUMENT unless exactly one of `path` and options->model is given. Any
@@ -145,8 +146,8 @@ CLV_API CLV_MUST_USE clv_status clv_session_start(clv_session *session, const cl
                                                   clv_run **run, clv_error *error);
 CLV_API bool clv_run_is_done(const clv_run *run);
 /* Ends the run early with CLV_CANCELLED, unless it has already finished. Devices stop its work at the next opportunity, and the
- * run waits for that. A run that is still queued ends at once, inside this call. The outputs are unspecified, but nothing writes
- * to them once clv_run_is_done(). Any thread may call this until clv_run_wait(). */
+ * run waits for that. A run that is still queued ends at once, inside this call. The outputs are unspecified, but nothing
+ * writes to them once clv_run_is_done() returns true. Any thread may call this until clv_run_wait(). */
 CLV_API void clv_run_cancel(clv_run *run);
 /* Waits for the run, returns its status, and frees the run. */
 CLV_API CLV_MUST_USE clv_status clv_run_wait(clv_run *run, clv_error *error);

@@ -1,5 +1,5 @@
-/* Casts. Defines: X, T, and TO(x), the conversion. Cases that the specification leaves open follow src/operators/cast/run.c:
- * floats saturate, NaN becomes 0, and integers keep their low bits. */
+/* Casts. Defines: X (the input's dtype), T (the output's), and TO(x), the conversion. Cases that the specification leaves open
+ * follow src/operators/cast/run.c: floats saturate, NaN becomes 0, and integers keep their low bits. */
 #define SATURATE(x, low, high, lowest, highest, type) \
   ((x) != (x) ? (type)0 : (x) <= (low) ? (type)(lowest) : (x) >= (high) ? (type)(highest) : (type)(x))
 

@@ -3,7 +3,8 @@
  * Defines: OPERANDS (how many), X, Y, Z (their dtypes), T (the result's dtype), and EXPRESSION. EXPRESSION uses x, y, z, the
  * constants P and Q, `real` (the type in which x is computed) and N(0.5) (a constant of that type). RANK is 0 if the operands
  * advance by the constants X_STEP, Y_STEP and Z_STEP (1 or 0) per element. Otherwise it is the number of dimensions, and each
- * operand has a step per dimension. With ROWS, RANK excludes the last dimension, along which each operand advances by X_STEP. */
+ * operand has a step per dimension. With ROWS, RANK excludes the last dimension, along which the operands advance by X_STEP,
+ * Y_STEP and Z_STEP. */
 typedef REAL(X) real;
 #define N(constant) NUMBER(X, constant)
 

@@ -1,7 +1,7 @@
 /* Reads and writes at indexed positions. Defines: T (the unsigned dtype of the elements' size, or their own dtype if UPDATE
  * computes with them), I (i32 or i64). An index out of range reads 0 and writes nothing. */
 
-/* The offset that a row of `depth` indices selects, or -1. */
+/* The offset that a row of `depth` indices selects, or -1 if an index is out of range. */
 FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, int depth, dims_t dims, dims_t strides) {
   index_t place = 0;
   for (int d = 0; d < depth; ++d) {

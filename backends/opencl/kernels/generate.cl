@@ -5,7 +5,7 @@ KERNEL(fill)(GLOBAL STORAGE(T) * y, index_t count, LONG bits) {
   if (at < count) y[at] = (STORAGE(T))bits;
 }
 
-/* Trilu: row r keeps the columns from r % rows + k on (upper) or up to that column (lower). The others become 0. */
+/* Trilu: row r keeps the columns from r % rows + k on (upper) or up to that column (lower). All other elements become 0. */
 KERNEL(trilu)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, index_t rows, index_t columns, index_t k, int upper) {
   const index_t at = GLOBAL_ID(0);

@@ -1,8 +1,8 @@
 /* Moves elements bit for bit: T is the unsigned dtype of their size, u8 to u64. */
 
-/* Copies `count` rows of `width` elements from x to y. The rows form a block with the dims `dims`, in row-major order. x and y
- * each have the offset of the first row, the strides of `dims`, and the step between the elements of a row. A work item copies
- * `each` elements of a row, on a CPU enough for an efficient loop. */
+/* Copies `count` rows of `width` elements from x to y. The rows form a block with the dims `dims`, in row-major order. For x
+ * and for y, the arguments are the offset of the first row, the strides of `dims`, and the step between the elements of a row.
+ * A work item copies `each` elements of a row, on a CPU enough for an efficient loop. */
 KERNEL(rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t width, index_t count, int rank, dims_t dims, dims_t y_strides,
  index_t y_first, index_t y_step, dims_t x_strides, index_t x_first, index_t x_step, index_t each) {

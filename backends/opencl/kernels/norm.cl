@@ -49,7 +49,7 @@ KERNEL(batch)
   }
 
 /* LayerNormalization (centred) and RMSNormalization: one work group per row of `count` elements. Element e of the tensor uses
- * element e % size of scale and bias. */
+ * element e % scale_size of scale, and e % bias_size of bias. */
 KERNEL_SIZED(layer, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  GLOBAL STORAGE(TM) * means, GLOBAL STORAGE(TM) * inverses, index_t count, index_t scale_size, index_t bias_size, float epsilon,
@@ -76,7 +76,8 @@ KERNEL_SIZED(layer, GROUP, 1, 1)
   if (lane == 0 && has_inverses) STORE(TM, inverses, row, inverse);
 }
 
-/* InstanceNormalization and GroupNormalization: one work group per group of `members` channels of an image. */
+/* InstanceNormalization and GroupNormalization: one work group per group of `members` channels of an image. Scale and bias have
+ * one element per channel or, with `scale_by_group`, one per group. */
 KERNEL_SIZED(groups, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  float epsilon, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {

@@ -21,8 +21,8 @@ FUNCTION real clv_root(real x, int p) {
 #define clv_root(x, p) (x)
 #endif
 
-/* Arguments per axis, as triples: input, output, kernel, stride, dilation, pad at the beginning, and the input plus the pads that
- * an average counts. */
+/* Arguments per axis, as triples: input, output, kernel, stride, dilation, pad at the beginning, and `counted_end`, the
+ * position where the padding that an average counts ends. */
 KERNEL(pool)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL LONG *indices, index_t count, dims_t input, dims_t output,
  dims_t kernel_size, dims_t stride, dims_t dilation, dims_t pad, dims_t counted_end, int count_padding, int p, int has_indices,

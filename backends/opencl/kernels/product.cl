@@ -89,7 +89,7 @@ FUNCTION column_t clv_column(index_t n, index_t base) {
 #if IS_FLOAT(T)
 #define FINISH(sum, m, c) \
   ((real)alpha * (sum) + (has_addend ? (real)beta * LOAD(T, addend, c_first + (m)*c_row + (c).to * c_column) : (real)0))
-#else /* for integers, alpha is 1 and beta is 0 or 1: see accepts_gemm() */
+#else /* integers: the factors do not round, because accepts_gemm() accepts only alpha 1 and beta 0 or 1 */
 #define FINISH(sum, m, c)    \
   ((real)(alpha == 1 ? (sum) : (real)((float)(sum) * alpha)) + \
    (has_addend ? (real)(beta * LOAD(T, addend, c_first + (m)*c_row + (c).to * c_column)) : (real)0))

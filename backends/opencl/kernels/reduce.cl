@@ -1,8 +1,9 @@
 /* Reductions over any axes. The output has the `kept` axes of the input. Each output element reduces ("folds") the elements along
  * the `folded` axes. Neighbouring axes of the same kind are merged, so there are at most four of each.
  *
- * Defines: T (input), R (result), ACCUMULATOR (a type), START, FOLD(total, x), MERGE(total, other), GROUP; SHIFTED for the
- * logarithm of a sum of exponentials. Long sums are computed in parts of PART elements, which limits rounding errors. */
+ * Defines: T (input), R (result), ACCUMULATOR (a type), START, FOLD(total, x), MERGE(total, other), GROUP; IN_FLOAT (1 if T is
+ * a float, otherwise 0); SHIFTED for the logarithm of a sum of exponentials. Long sums are computed in parts of PART elements,
+ * which limits rounding errors. */
 #define PART 128
 typedef ACCUMULATOR accumulator;
 

@@ -15,8 +15,9 @@
  * contains the chunk's first edge, and the first part of the hub that contains the next chunk's first edge. The parts that begin
  * in chunk i use the slots 2i and 2i + 1 of `partial`. Their rows are found by bisection.
  *
- * After the check, a source outside the data counts as a row of zeros, and invalid offsets never cause reads out of bounds.
- * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS, NARROW, FEW. */
+ * The other kernels run even if the check finds errors. A source outside the data then counts as a row of zeros, and invalid
+ * offsets never cause reads out of bounds. Defines: T, I (the dtype of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1
+ * mean, 2 maximum) or ATTENTION; VECTORS, NARROW, FEW. */
 #ifdef ATTENTION
 #define REDUCE 0
 #define INPUTS                                                                                                           \
@@ -48,7 +49,7 @@ typedef struct {
 #endif
 } graph_t;
 
-/* The layout of a slot in `partial`: sums, then the heads' largest scores and weights. */
+/* The layout of a slot in `partial`: a sum per column, then each head's largest score, then each head's sum of weights. */
 #ifdef ATTENTION
 #define SLOT(slot) ((LONG)(slot) * (g.columns + 2 * g.heads))
 #define LARGEST(slot, head) (SLOT(slot) + g.columns + (head))
@@ -79,7 +80,7 @@ FUNCTION span_t clv_span(const graph_t g, index_t row) {
   return span;
 }
 
-/* The row of x that an edge refers to, or -1. */
+/* The row of x that an edge refers to, or -1 if there is no such row. */
 FUNCTION index_t clv_source(const graph_t g, index_t edge) {
   const LONG source = g.sources[edge];
   return (ULONG)source < (ULONG)g.data_rows ? (index_t)source : -1;

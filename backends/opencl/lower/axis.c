@@ -53,7 +53,7 @@ static clv_status lower_cumulate(clv__opencl_lowering *l, const clv__opencl_node
   lines shape;
   const clv_tensor *axis = &node->inputs[1];
   if (axis->data == NULL || clv__opencl_count(axis) != 1) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input axis must have one element");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input axis must have one element, known at compile time");
   }
   CLV__TRY(lines_make(node, clv__tensor_get_int(axis, 0), &shape, error));
   if (clv__opencl_is_empty(&node->inputs[0])) return CLV_OK;

@@ -13,7 +13,7 @@ typedef struct clv__opencl_block {
   int64_t to_first, from_first;
 } clv__opencl_block;
 
-/* Sets `to` to the dense strides of dims. */
+/* Sets block->to to the strides of a dense tensor with the block's dims. */
 void clv__opencl_block_dense(clv__opencl_block *block);
 /* Dense strides of a tensor, in elements. */
 void clv__opencl_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]);

@@ -44,7 +44,8 @@ static clv_status make_tables(clv__opencl_lowering *l, const conv *c, int64_t de
     weight += rest * (c->transposed ? c->out_channels : 1) * c->kernel_volume;
     if (offset > INT32_MAX || offset < INT32_MIN || weight > INT32_MAX || at[0] > INT32_MAX || at[1] > INT32_MAX ||
         at[2] > INT32_MAX || at[0] < INT32_MIN || at[1] < INT32_MIN || at[2] < INT32_MIN) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "input or weight has more than 2^31 elements per group");
+      return clv__error_set(error, CLV_NOT_SUPPORTED,
+                            "input, weight or dilations are too large: a position does not fit 32 bits");
     }
     tap[4 * k] = (int32_t)offset;
     for (int i = 0; i < AXES; ++i) tap[4 * k + 1 + i] = (int32_t)at[i];
@@ -106,7 +107,7 @@ static clv_status launch(clv__opencl_lowering *l, const conv *c, clv_error *erro
   return clv__opencl_product_end(l, &how);
 }
 
-/* Flattens the planes of a pointwise convolution to single rows. */
+/* If the convolution is pointwise, flattens its planes to single rows. */
 static void flatten(conv *c) {
   for (int i = 0; i < AXES; ++i) {
     const axis *a = &c->axes[i];

@@ -17,7 +17,7 @@ struct clv__opencl_lowering {
   clv__text defines, functions;
   uint32_t operand_count;
   clv__opencl_operand operands[MAX_OPERANDS];
-  clv_status failed; /* the first failure since the launch began */
+  clv_status failed; /* the first failure since the lowering of the node began */
   clv_error error;
   clv_error *out;
 };

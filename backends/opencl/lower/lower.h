@@ -13,10 +13,10 @@
  *   clv__opencl_pass_index(l, count);
  *   return clv__opencl_enqueue_1d(l, count);               ends the launch
  *
- * The lowering remembers any failure in between (no memory, a name too long), and the enqueue returns it. Tensors without
- * elements need no launch, so begin with clv__opencl_is_empty(). The variant's passes handle views (Reshape, Identity, …),
- * folding of small constants, and outputs that are also inputs, so lower() never sees them. kernels/clv_kernel.h describes the
- * kernels' side. */
+ * The lowering remembers any failure in between (no memory, a define too long), and the enqueue returns it. Tensors without
+ * elements need no launch, so begin with clv__opencl_is_empty(). The passes that make a variant (variant.h) handle views
+ * (Reshape, Identity, …), folding of small constants, and outputs that are also inputs, so lower() never sees them.
+ * kernels/clv_kernel.h describes the kernels' side. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_LOWER_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_LOWER_H
 

@@ -56,8 +56,8 @@ static clv_status lower_space_to_depth(clv__opencl_lowering *l, const clv__openc
   return permute(l, node, split, channels_first ? (const int32_t[6]){0, 1, 3, 5, 2, 4} : (const int32_t[6]){0, 3, 5, 1, 2, 4});
 }
 
-/* Copies the first `width` elements of each row. Rows begin `from_step` elements apart in the input, and `to_step` apart in the
- * output. */
+/* Copies the first `width` elements of each row. In the input, the first row begins at `from_first`, and rows begin `from_step`
+ * elements apart; in the output, `to_first` and `to_step`. */
 static clv_status move_rows(clv__opencl_lowering *l, const clv__opencl_node *node, uint32_t output, uint32_t input, int64_t rows,
                             int64_t width, int64_t to_first, int64_t to_step, int64_t from_first, int64_t from_step) {
   const clv__opencl_block b = {.rank = 2,

@@ -259,7 +259,7 @@ static bool accepts_lrn(const clv__opencl_traits *traits, const clv__opencl_node
   (void)traits;
   const int64_t size = clv__attribute_int(node->attributes, "size", 1);
   if (size >= 1 && size <= 1 << 20) return true;
-  snprintf(reason, 160, "size %lld", (long long)size);
+  snprintf(reason, 160, "size %lld is not from 1 to 2^20", (long long)size);
   return false;
 }
 

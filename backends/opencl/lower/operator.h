@@ -71,8 +71,8 @@ static inline bool clv__opencl_has_input(const clv__opencl_node *node, uint32_t 
 static inline bool clv__opencl_has_output(const clv__opencl_node *node, uint32_t index) {
   return index < node->output_count && node->outputs[index].dtype != CLV_DTYPE_NONE;
 }
-/* The number of elements of a static type (in lower(), all types are static). If one dim is 0, the product of the others can
- * overflow, so check for empty tensors first. */
+/* The number of elements of a static type; 0 for any other type. In lower(), all types are static, and no product of their dims
+ * overflows (has_size() in infer.c). */
 static inline int64_t clv__opencl_count(const clv_tensor *type) {
   size_t count = 0;
   return clv__tensor_count(type, &count) ? (int64_t)count : 0;

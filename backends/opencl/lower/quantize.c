@@ -5,7 +5,7 @@
 #include "list.h"
 
 typedef struct scales {
-  int64_t length, inner, block, count; /* axis length; elements inside the axis; elements per scale; scales */
+  int64_t length, inner, block, count; /* axis length; product of the dims after it; elements per scale; number of scales */
   bool blocked, whole;
 } scales;
 

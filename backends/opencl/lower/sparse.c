@@ -8,7 +8,7 @@
 enum {
   LANES = 32,       /* maximum lanes per row */
   EACH = 4,         /* maximum columns per work item */
-  VECTOR = 16,      /* minimum number of columns for which the vector kernels are used */
+  VECTOR = 16,      /* columns per vector; with fewer columns, only attention uses the vector kernels */
   GPU_HUB = 512,    /* on a GPU, rows with more edges than this are split into parts of this many edges */
   CPU_HUB = 4096,   /* the same limit on a CPU, where fewer work items run at once */
   ROWS_EACH = 16,   /* maximum number of rows per work item of the vector kernels */

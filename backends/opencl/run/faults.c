@@ -79,7 +79,7 @@ void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults) {
 
 /* ---- Watches ---- */
 
-/* Returns item number `index` of the watch after adding a user to it, or NULL if there is no such item. */
+/* Returns item number `index` of the watch, with one more user, or NULL if there is no such item. */
 static clv__opencl_faults *item_at(clv_device *device, const clv__opencl_watch *watch, size_t index) {
   pthread_mutex_lock(&device->lock);
   clv__opencl_faults *faults = index < watch->count ? watch->items[index] : NULL;

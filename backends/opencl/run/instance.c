@@ -190,7 +190,7 @@ static clv_status check_weights(const clv_executable *e, clv_weight *const *weig
   for (uint32_t i = 0; i < weight_count; ++i) {
     const clv_tensor *expected = &e->values[e->weights[i]].declared;
     if (weights[i] != NULL && clv__tensor_same_type(&weights[i]->type, expected)) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' does not have the type that the executable was compiled for",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' is missing, or has another type than at compile time",
                           e->weight_names[i]);
   }
   return CLV_OK;

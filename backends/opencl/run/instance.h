@@ -14,7 +14,7 @@ typedef struct clv__opencl_bound {
   uint64_t offset_bytes, size_bytes;
   cl_mem memory;         /* the memory that kernels use */
   bool is_owned;         /* `memory` was created for this binding, and must be released with it */
-  cl_mem source;         /* if kernels use a copy, because no sub-buffer can start at the offset: the buffer's cl_mem */
+  cl_mem source;         /* the buffer's cl_mem, if kernels use a copy because no sub-buffer can start at the offset; or NULL */
   uint32_t first, count; /* the kernel arguments that refer to this binding: a range of clv_instance.users */
 } clv__opencl_bound;
 
@@ -73,7 +73,7 @@ clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_ex
 /* Sets the arguments that changed since the last call. */
 clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance, const clv_binding *inputs,
                                      const clv_binding *outputs, clv_error *error);
-/* Enqueues every step with the current bindings, until the stream is stopped. */
+/* Enqueues every step with the current bindings. If the stream is stopped meanwhile, returns CLV_CANCELLED. */
 clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, clv_stream *stream, clv_error *error);
 /* Records every step into a command buffer, which the caller finalizes. *fits becomes false if some step cannot be recorded. Each
  * launch has its own kernel object, stored in `kernels` (by step; the caller releases them), because some drivers read the

@@ -1,6 +1,6 @@
-/* Copies through pinned host memory. On a device with its own memory, a driver may block in a call that copies from memory it has
- * not pinned. The thread that dispatches work to all devices must not block. So each stream has two pieces of pinned memory,
- * which stay mapped. A copy uses the free pieces and passes the rest to the driver, so nothing here ever waits. */
+/* Copies through pinned host memory. On a device with its own memory, a driver may block in a call that copies from memory it
+ * has not pinned. The thread that dispatches work to all devices must not block. So each stream has two pieces of pinned
+ * memory, which stay mapped. A copy uses the free pieces and passes the rest to the driver, so it never waits for a piece. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_STAGING_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_STAGING_H
 

@@ -128,7 +128,7 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
   cl_event marker = NULL, before;
   if (stream->queue != NULL) {
     CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
-    /* Flush, because waiting for the marker on another queue or with a callback does not. */
+    /* Flush, because a wait on another queue, or a callback, does not flush the queue of its marker. */
     cl_int code = cl->clFlush(stream->queue);
     if (code != CL_SUCCESS) {
       cl->clReleaseEvent(marker);

@@ -1,4 +1,5 @@
-/* Streams are in-order queues, and events are markers in them. A failure in a queue is reported when a caller waits for it. */
+/* Streams are in-order queues, and events are markers in them. A failure in a queue is reported to the caller that waits for
+ * the stream or for an event. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_STREAM_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_STREAM_H
 

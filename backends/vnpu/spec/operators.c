@@ -6,7 +6,8 @@
 #include "json.h"
 #include "spec.h"
 
-/* Reads the dtypes of operands that differ from the operator's, such as {"1": ["i32", "i64"]} for operand 1. */
+/* Reads the allowed dtypes of those operands for which they differ from the operator's, such as {"1": ["i32", "i64"]} for
+ * operand 1. */
 static clv_status read_operands(clv__spec_reader *r, json_t *object, const char *key, const clv__vnpu_operand **operands,
                                 uint32_t *count) {
   json_t *map = json_object_get(object, key);
@@ -67,7 +68,7 @@ static clv_status read_limit(clv__spec_reader *r, json_t *object, clv__vnpu_attr
   json_t *list = json_object_get(object, "in");
   if (list == NULL) return CLV_OK;
   clv__spec_push(r, "in");
-  if (!json_is_array(list) || json_array_size(list) == 0) return clv__spec_fail(r, "must be a list of values");
+  if (!json_is_array(list) || json_array_size(list) == 0) return clv__spec_fail(r, "must be a list of at least one value");
   clv__vnpu_scalar *allowed = clv__arena_allocate_zero(r->arena, json_array_size(list), sizeof *allowed);
   if (allowed == NULL) return clv__spec_no_memory(r);
   for (size_t i = 0; i < json_array_size(list); ++i) CLV__TRY(read_scalar(r, json_array_get(list, i), &allowed[i]));

@@ -235,7 +235,7 @@ clv_status clv__vnpu_spec_open(const clv_allocator *allocator, const char *text,
   clv_status status = CLV_OK;
   if (builtin == NULL) {
     status = clv__file_map_open(text, &file, error);
-    if (status == CLV_NOT_FOUND) clv__error_prefix(error, status, "option '--npu-spec' must be default, all or a file");
+    if (status == CLV_NOT_FOUND) clv__error_prefix(error, status, "a device description must be default, all, JSON or a file");
   }
   if (status == CLV_OK && file.size_bytes > MAX_SPEC_BYTES) {
     status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: a file of %zu bytes cannot be a device description (maximum %d)",

@@ -1,4 +1,4 @@
-/* A device's description: its operators, memory and speed. It is read from JSON; README.md lists the keys. */
+/* A device's description: its operators, memory and speed. It is read from JSON; docs/virtual-npu.md lists the keys. */
 #ifndef CLEAVE_BACKENDS_VNPU_SPEC_SPEC_H
 #define CLEAVE_BACKENDS_VNPU_SPEC_SPEC_H
 
@@ -84,7 +84,7 @@ typedef struct clv__vnpu_spec {
   clv__map index; /* maps an operator's name to its index in `operators` */
   clv__vnpu_speed speed;
   bool is_guarded;           /* the device's memory is inaccessible while no engine works, and poisoned before each run */
-  uint64_t hang_at, fail_at; /* injected faults: number, counted from 1, of the launch that never ends or fails; 0: none */
+  uint64_t hang_at, fail_at; /* faults for tests: the launch, counted from 1, that never ends or that fails; 0: none */
   const char *canonical;     /* canonical text of the description and the options; the fingerprint is computed from it */
 } clv__vnpu_spec;
 

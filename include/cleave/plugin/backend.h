@@ -7,7 +7,8 @@
  *
  *   - open() opens a device. CLV_NOT_SUPPORTED means that the device is absent or its driver is unusable. The host then does
  *     without it.
- *   - supports() and prefers() are called for every node. After a yes, compile() of that node alone must succeed.
+ *   - supports() is called for every node. After a yes, compile() of that node alone must succeed. prefers() says which of
+ *     these nodes suit the device best.
  *   - compile() turns a partition into an executable, which is immutable and shared by sessions.
  *   - weight_upload() puts a weight on the device, once, under its id. Executables refer to the weight and hold no copy.
  *   - instance_create() creates an executable's state in one session, for given input shapes.
@@ -23,9 +24,9 @@
  *   - A slot marked optional may be NULL. Optional slots that need each other form a group: a separate table, to which
  *     clv_backend has a pointer (NULL: not implemented). All slots of a group are required, except those marked optional in it.
  *
- * Versions: structs only grow at their end. Each has a `struct_size`, the size known to the code that filled it in. A reader
- * treats fields beyond that size as zero. `abi_version` changes only if an existing field changes its meaning. The host rejects
- * other versions.
+ * Versions: a struct with a `struct_size` may grow at its end; other structs do not change. `struct_size` is the size that the
+ * code which allocated the struct knows. The other side writes nothing beyond it, and treats fields beyond it as zero.
+ * `abi_version` changes only if an existing field changes its meaning. The host rejects backends of other versions.
  *
  * Threads: the host calls a device's functions from one thread at a time. Exceptions: these calls may come at any time, even
  * while another function is running:
@@ -62,7 +63,8 @@ typedef struct clv_value_info {
 } clv_value_info;
 
 /* A node without bodies, to be run in host memory. `inputs` are aligned to their elements; an absent one has dtype
- * CLV_DTYPE_NONE. `outputs` are typed and have room in `data`; an unused one has dtype CLV_DTYPE_NONE. Valid for the call. */
+ * CLV_DTYPE_NONE. `outputs` are typed and have room in `data`; an unused one has dtype CLV_DTYPE_NONE. All pointers are valid
+ * only during the call. */
 typedef struct clv_node_call {
   uint32_t struct_size;
   int32_t opset;
@@ -79,7 +81,8 @@ typedef struct clv_node_call {
 /* Runs a node. If this returns CLV_NOT_SUPPORTED, the host runs the node itself. */
 typedef clv_status (*clv_run_node_fn)(void *cookie, const clv_node_call *call, clv_error *error);
 
-/* How the host evaluates a node and its bodies. The calls come from the caller's thread, one at a time. */
+/* How evaluate_node_with() evaluates a node and its bodies. The host calls both functions in the thread of that call, one at a
+ * time. */
 typedef struct clv_evaluation {
   uint32_t struct_size;
   clv_run_node_fn run_node; /* runs the node, or each node of its bodies; NULL: the host's kernels, slow reference loops */
@@ -106,13 +109,15 @@ struct clv_host {
   void (*graph_node)(const clv_graph_view *graph, uint32_t node, clv_node_info *info);
   void (*graph_value)(const clv_graph_view *graph, uint32_t value, clv_value_info *info);
 
-  /* Infers the dtype and shape of a node's outputs from its inputs, captures included. An input with `data` is a known value. If
-   * every input has data, the shapes are complete; except for If and Loop, whose bodies would have to run. */
+  /* Infers the dtype and shape of a node's outputs. `inputs` are in the order of the node's inputs, captured values included.
+   * An input with `data` is a known value. If every input has data, the shapes are complete, except those of If and Loop, whose
+   * bodies would have to run. */
   clv_status (*infer_node)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                            clv_error *error);
 
-  /* Runs one node with the reference kernels, including the bodies of If and Loop. `inputs` are host tensors, captures included.
-   * The data of each output is allocated with `allocator` and belongs to the caller. */
+  /* Runs one node with the reference kernels, including the bodies of If and Loop. `inputs` are host tensors in the order of
+   * the node's inputs, captured values included. The data of each output is allocated with `allocator` and belongs to the
+   * caller. */
   clv_status (*evaluate_node)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                               clv_error *error);
 
@@ -137,8 +142,8 @@ struct clv_host {
 
   /* Store results that a backend found by trial, so that it need not repeat the trial. They are kept in the context's cache,
    * under the backend's name and `key`, a string that names the device and the driver. recall() returns the last stored data,
-   * allocated with `allocator`, or CLV_NOT_FOUND. The data may be stale or hostile: validate it. remember() replaces it. Any
-   * thread. */
+   * allocated with `allocator`, or CLV_NOT_FOUND. The data may be stale or hostile: validate it. remember() replaces the data
+   * stored under the key. Any thread may call them. */
   clv_status (*recall)(void *self, const char *backend, const char *key, void **data, size_t *size_bytes, clv_error *error);
   clv_status (*remember)(void *self, const char *backend, const char *key, const void *data, size_t size_bytes, clv_error *error);
 
@@ -146,9 +151,9 @@ struct clv_host {
   clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                                    const clv_evaluation *how, clv_error *error);
 
-  /* Like graph_to_onnx(), which defines operators of domain ai.cleave as functions of the model, but writes the standard
-   * operators of their definitions instead. For readers of ONNX that take no functions. graph_open() does not get the operators
-   * back. */
+  /* Like graph_to_onnx(), but for readers that do not support functions in ONNX models. graph_to_onnx() defines each operator
+   * of domain ai.cleave as a function of the model. This slot replaces the operator by the standard operators that define it,
+   * and graph_open() does not restore it. */
   clv_status (*graph_to_standard_onnx)(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                                        clv_error *error);
 
@@ -186,7 +191,7 @@ typedef struct clv_device_config {
   const char *name;      /* the user's name for it: "cpu", "npu" */
   uint32_t option_count; /* the user's options for this device (--device-option NAME:key=value) */
   const clv_option *options;
-  uint32_t thread_count; /* 0: one per core */
+  uint32_t thread_count; /* for a device that computes on the host's cores; 0: one per core */
 } clv_device_config;
 
 /* A device's answer about one node. */
@@ -197,7 +202,7 @@ typedef struct clv_verdict {
 
 typedef struct clv_compile_options {
   uint32_t struct_size;
-  bool deterministic;  /* exclude algorithms that change rounding */
+  bool deterministic;  /* exclude faster algorithms that round differently, such as Winograd convolution */
   bool tune;           /* may measure to choose an algorithm */
   clv_dtype precision; /* CLV_BF16: f32 values may be multiplied in bf16 if that is faster; bindings keep their dtypes. Any other
                           value, or a backend without bf16: compute as the graph says */
@@ -205,15 +210,15 @@ typedef struct clv_compile_options {
 
 typedef struct clv_executable_info {
   uint32_t struct_size;
-  uint32_t weight_count;      /* weights that instance_create() needs, by value name, in this order */
-  const char *const *weights; /* owned by the executable */
+  uint32_t weight_count;
+  const char *const *weights; /* names of the weights that instance_create() needs, in its order; owned by the executable */
   uint64_t resident_bytes;    /* memory that the executable holds, without weights */
   uint64_t scratch_bytes;     /* estimate of an instance's scratch at the compiled shapes */
 } clv_executable_info;
 
-/* The location of a value at run time. `type` has the actual dims. If the buffer is host memory, `type.data` is its address. */
+/* The location of a value at run time. `type` has the actual dims. `type.data` is used only if `buffer` is NULL. */
 typedef struct clv_binding {
-  clv_buffer *buffer; /* NULL: host memory at type.data; only for devices whose memory space is "host" */
+  clv_buffer *buffer; /* NULL: the value is in host memory at type.data; only for devices whose memory space is "host" */
   uint64_t offset_bytes;
   clv_tensor type;
 } clv_binding;
@@ -224,14 +229,14 @@ typedef struct clv_execute_args {
   uint32_t output_count;
   const clv_binding *inputs;
   /* If the size of an output was unknown when the instance was created, its binding has a dtype, rank CLV_RANK_UNKNOWN and no
-   * memory. The backend calls allocate_output() once the shape is known. That call fills in the binding. Shapes are valid at the
-   * stream's next event. */
+   * memory. The backend calls allocate_output() once the shape is known. That call fills in the binding. The host reads the
+   * shape only after the stream's next event. */
   clv_binding *outputs;
   void *cookie;
   clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
 } clv_execute_args;
 
-/* A step of an instance: a unit of work that the device does in one go. Its times are sums over the timed executions. */
+/* A step of an instance: a unit of work that the device does in one go. */
 typedef struct clv_step_info {
   uint32_t struct_size; /* set by the device */
   /* The nodes that the step computes, numbered as in the graph that was compiled, in ascending order; several if they are fused.
@@ -241,9 +246,9 @@ typedef struct clv_step_info {
   uint32_t beside;            /* for a step without nodes, such as a reorder: the node that it serves, or CLV_NO_VALUE */
   const char *what;           /* the device's name for the step: "Conv", "reorder" */
   const char *implementation; /* which implementation it uses; may be "" */
-  uint64_t size_bytes;        /* bytes read and written; 0 if the device does not know */
-  uint64_t time_ns;
-  uint64_t executions;
+  uint64_t size_bytes;        /* bytes read and written by one execution; 0 if the device does not know */
+  uint64_t time_ns;           /* sum over the timed executions */
+  uint64_t executions;        /* number of timed executions */
 } clv_step_info;
 
 typedef clv_status (*clv_step_fn)(void *cookie, const clv_step_info *step); /* `step` is valid during the call */
@@ -286,11 +291,11 @@ typedef enum clv_capture_mode {
 
 /* Recorded launches.
  *
- * begin() may return CLV_NOT_SUPPORTED for a mode that the driver does not have; the host then runs launch by launch.
+ * begin() may return CLV_NOT_SUPPORTED for a mode that the driver does not have; the host then captures nothing.
  *
- * Between begin() and end(), execute() on that stream checks and records, and nothing runs. The host calls only execute() on the
- * stream in between, and only for instances without outputs whose size depends on data. end() returns the recording. If
- * `captured` is NULL, or the call fails, the recording is discarded and the stream is as it was before begin().
+ * Between begin() and end(), execute() on that stream checks and records, and nothing runs. The host calls only execute() on
+ * the stream in between, and only for instances without outputs whose size depends on data. end() returns the recording. If the
+ * host passes NULL as `captured`, or the call fails, the recording is discarded and the stream is as it was before begin().
  *
  * A capture refers to its instances, which outlive it and keep their scratch. It also refers to the memory of its bindings,
  * which must exist at every launch. Between launches that memory may be freed; the host then rebinds or destroys the capture.
@@ -402,8 +407,9 @@ struct clv_backend {
   uint32_t option_count;
 
   /* Optional: lists the available devices, best first, without opening them. Without this slot the backend has one device, or
-   * several by number. `options` are the ones that open() would get: a device that they describe is listed, with the name that
-   * they give it. If `found` returns an error, return it. CLV_NOT_SUPPORTED, with the reason: there is no driver. */
+   * several by number. `options` are the ones that open() would get. If they describe a device (as option `spec` of vnpu does),
+   * it is listed under the name in that description. If `found` returns an error, return it. CLV_NOT_SUPPORTED, with the
+   * reason: there is no driver. */
   clv_status (*list)(void *self, const clv_host *host, const clv_option *options, uint32_t option_count, clv_found_fn found,
                      void *cookie, clv_error *error);
 
@@ -425,10 +431,10 @@ struct clv_backend {
   const clv_capture_slots *capture;
   const clv_timing_slots *timing;
 
-  /* Optional: the host needs none of the bytes in the buffer any more, and writes those that it reads later. It calls this at
-   * the beginning of each run, for the memory of the values between partitions, while nothing uses that memory. A device that
-   * checks its programs overwrites the bytes with garbage. A value that the run forgets to write is then visibly wrong, instead
-   * of being the value of the previous run. */
+  /* Optional: says that no byte in the buffer is needed any more. Every byte is written again before it is read. The host calls
+   * this at the beginning of each run, for the memory of the values between partitions, while nothing uses that memory. A
+   * device that checks its programs overwrites the bytes with garbage. A value that the run forgets to write is then visibly
+   * wrong, instead of being the value of the previous run. */
   void (*buffer_discard)(clv_device *device, clv_buffer *buffer);
 };
 

@@ -128,7 +128,8 @@ static inline clv_status clv_host_open(void *self, const clv_host *host, const c
   const clv_device_info *info = (const clv_device_info *)self;
   *device = NULL;
   if (config->option_count > 0)
-    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%s: option '%s' is unknown", config->name, config->options[0].key);
+    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%s: option '%s' is unknown: the device has no options", config->name,
+                         config->options[0].key);
   clv_host_device *made = (clv_host_device *)clv_host_allocate(host, sizeof *made);
   if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "%s: no memory for the device", config->name);
   *device = (clv_device *)(void *)made;

@@ -112,7 +112,7 @@ static void mistakes_are_named(void **state) {
       {"{\"operators\": {\"A\": {\"constant_inputs\": [-1]}}}", {"constant_inputs", "", ""}},
       {"{\"name\": 3, \"operators\": {}}", {"name", "string", ""}},
       {"{\"static_shapes\": 1, \"operators\": {}}", {"static_shapes", "true or false", ""}},
-      {"/nowhere/npu.json", {"/nowhere/npu.json", "default, all or a file", ""}},
+      {"/nowhere/npu.json", {"/nowhere/npu.json", "default, all, JSON or a file", ""}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv__vnpu_spec spec;
