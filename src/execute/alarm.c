@@ -31,8 +31,13 @@ static void tell_stuck(clv__alarm *alarm, uint32_t index) {
   const clv_session_options *options = &alarm->session->options;
   const clv__request *request = alarm->session->requests[index];
   clv_error text = {0};
-  clv__error_set(&text, CLV_DEVICE_ERROR, "the call has not returned after %g s, and cannot be interrupted",
-                 options->device_time_limit_s + (double)PATIENCE_NS / 1e9);
+  if (alarm->settings[index].is_of_device)
+    clv__error_set(&text, CLV_DEVICE_ERROR, "the call has not returned after %g s, and cannot be interrupted",
+                   options->device_time_limit_s + (double)PATIENCE_NS / 1e9);
+  else
+    clv__error_set(&text, CLV_DEVICE_ERROR,
+                   "the call has not returned %g s after the run's time limit passed, and cannot be interrupted",
+                   options->device_time_limit_s);
   clv__request_step_failed(request, alarm->settings[index].step, CLV_DEVICE_ERROR, &text);
   pthread_mutex_unlock(&alarm->lock);
   if (options->stuck != NULL)
