@@ -46,8 +46,11 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   clv_instance *instance = prepared != NULL ? prepared->partitions[index].instance : NULL;
   clv_status status;
   clv__error_clear(error);
-  if (!can_tell(device) || instance == NULL) {
+  if (!can_tell(device)) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
+  } else if (instance == NULL) {
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u on %s has not run yet: there are no times of its steps",
+                            index, device->name);
   } else {
     status = CLV__CALL(device, error, timing->steps, instance, found, cookie);
     if (status != CLV_OK)
