@@ -1,11 +1,11 @@
-/* Step times that the devices of a session measure themselves. */
+/* Times of the steps inside partitions, such as kernels, that the devices of a session measure themselves. */
 #include "execute/session_own.h"
 
 static bool can_tell(const clv__device *device) {
   return !device->is_lost && device->backend->timing != NULL;
 }
 
-/* The prepared set of the request's last run. */
+/* The prepared set of the last run of request `index`; NULL if there is none for the session's current engine. */
 static const clv__prepared *prepared_of(const clv_session *session, uint32_t index) {
   const clv__request *request = session->requests[index];
   return request != NULL && request->engine == session->engine ? request->prepared : NULL;
