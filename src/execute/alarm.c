@@ -13,7 +13,7 @@ typedef struct setting {
   uint32_t step;     /* the step whose device the driver has called */
   bool is_of_device; /* `until_ns` is the limit of the device, not that of the run */
   bool is_stoppable; /* at the limit, the request is stopped */
-  bool is_late;      /* the limit has passed: at `until_ns`, the device is stuck */
+  bool is_late;      /* the limit has passed; if the call has not returned by `until_ns`, the program is told */
 } setting;
 
 struct clv__alarm {
@@ -26,13 +26,18 @@ struct clv__alarm {
   bool is_closing;
 };
 
-/* Tells the program that a call does not return. The caller holds the lock, and does not hold it during the callback. */
+/* Tells the program that a call does not return. Called with the lock held; releases it during the callback. */
 static void tell_stuck(clv__alarm *alarm, uint32_t index) {
   const clv_session_options *options = &alarm->session->options;
   const clv__request *request = alarm->session->requests[index];
   clv_error text = {0};
-  clv__error_set(&text, CLV_DEVICE_ERROR, "the call has not returned after %g s, and cannot be interrupted",
-                 options->device_time_limit_s + (double)PATIENCE_NS / 1e9);
+  if (alarm->settings[index].is_of_device)
+    clv__error_set(&text, CLV_DEVICE_ERROR, "the call has not returned after %g s, and cannot be interrupted",
+                   options->device_time_limit_s + (double)PATIENCE_NS / 1e9);
+  else
+    clv__error_set(&text, CLV_DEVICE_ERROR,
+                   "the call has not returned %g s after the run's time limit passed, and cannot be interrupted",
+                   options->device_time_limit_s);
   clv__request_step_failed(request, alarm->settings[index].step, CLV_DEVICE_ERROR, &text);
   pthread_mutex_unlock(&alarm->lock);
   if (options->stuck != NULL)
@@ -42,8 +47,9 @@ static void tell_stuck(clv__alarm *alarm, uint32_t index) {
   pthread_mutex_lock(&alarm->lock);
 }
 
-/* Stops the requests whose time has come. The requests stay valid meanwhile: a driver clears its request's setting before it
- * lets go of the request, and needs the lock to do so. Returns the time of the next alarm. */
+/* Stops the requests whose limit has passed, and tells the program of a device that still does not return. Called with the lock
+ * held: a driver needs it to clear its request's setting, which it does before it releases the request, so the requests stay
+ * valid. Returns the time of the next alarm; 0: call this again at once. */
 static uint64_t stop_late(clv__alarm *alarm) {
   uint64_t now_ns = clv__clock_ns(), next_ns = alarm->queue_ns;
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {

@@ -1,5 +1,6 @@
-/* The caller's tensors. Checks and binds inputs, writes outputs in place if that is safe, and copies everything else after the
- * run. Devices only access host memory that is aligned to the size of its elements. */
+/* The caller's tensors. Checks and binds inputs, and lets devices write outputs directly into the caller's memory if that is
+ * safe. Copies the other outputs there after the run. Devices access host memory only if it is aligned to the size of its
+ * elements. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -70,8 +71,8 @@ clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inp
 
 /* ---- Outputs ---- */
 
-/* Returns whether the memory overlaps an input. A run reads its inputs until it ends, so such an output cannot be written in
- * place. */
+/* Returns whether the memory overlaps an input. A run may read its inputs until it ends, so an output in this memory cannot be
+ * written in place. */
 static bool overlaps_input(const clv__order *order, const void *data, size_t size_bytes) {
   const char *from = data;
   for (uint32_t i = 0; i < order->input_count; ++i) {
@@ -84,8 +85,8 @@ static bool overlaps_input(const clv__order *order, const void *data, size_t siz
   return false;
 }
 
-/* Returns the slot of output `index` in host memory, which may use the caller's memory; NULL if there is none, or if its size is
- * known only after the run. */
+/* Returns the host memory slot of output `index` if it can be bound to the caller's memory for this output. Returns NULL if
+ * there is no slot, if the output is also a graph input, or if its size is known only after the run. */
 static clv__slot *writable_slot(clv__request *request, uint32_t index) {
   clv_value_id value = output_value(clv__request_plan(request), index);
   clv__slot *slot = clv__prepared_slot(request->prepared, value, CLV__SPACE_HOST);

@@ -112,8 +112,8 @@ static void finish(writing *w) {
   clv__folder_end(w->writer);
 }
 
-/* Writes everything and compiles. `divided` is set if devices found partitions too large and the session divided them: what was
- * written then has the wrong partitions. */
+/* Writes everything and compiles. Sets `divided` to whether devices found partitions too large, so that the session divided
+ * them. The folder then has the wrong partitions, and the caller must start again with the session's plan. */
 static clv_status write_once(writing *w, const char *directory, bool *divided, clv_error *error) {
   CLV__TRY(write_plan(w, directory, error));
   CLV__TRY(clv_session_create(w->plan, &w->session_options, &w->session, error));
@@ -143,7 +143,8 @@ clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *
     last = &again;
     status = write_once(last, directory, &divided, error);
     if (status == CLV_OK && divided)
-      status = clv__error_set(error, CLV_DEVICE_ERROR, "a device compiled a partition and then found it too large");
+      status = clv__error_set(error, CLV_DEVICE_ERROR,
+                              "a device compiled a partition, and found it too large when it compiled it a second time");
   }
   if (status == CLV_OK) status = clv__folder_commit(last->writer, &last->options, error);
   finish(&again);

@@ -52,7 +52,7 @@ static bool can_issue(const drive *d, const clv__track *track) {
 
 /* ---- Issuing ---- */
 
-/* Adds the step to the error of a call about its events. */
+/* If a backend call for the step's events failed: records the device as failed, and prefixes the error with the step. */
 static clv_status event_status(const drive *d, uint32_t step, clv_status status, clv_error *error) {
   if (status == CLV_OK) return status;
   clv__request_blame(d->request, clv__lane_device(d->schedule->tracks[step].lane), status);
@@ -74,7 +74,7 @@ static bool is_watched(const drive *d, const clv__track *track) {
   return track->is_watched || d->request->session->is_traced;
 }
 
-/* Records the step's event. If the host needs its completion, also requests a notification. */
+/* Records the step's event. If the host must see the step's completion, also requests a notification. */
 static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_error *error) {
   clv__request *request = d->request;
   uint32_t index = clv__lane_device(track->lane);
@@ -292,7 +292,7 @@ static clv_status wait(drive *d, clv_error *error) {
 
 /* ---- The end ---- */
 
-/* Returns the devices, as bits, that are not lost and have requested notifications still to send. */
+/* Returns, as bits, the devices that are not lost and have not sent all requested notifications. Sets `news` to the board's. */
 static uint32_t find_expected(clv__request *request, uint64_t *news) {
   const clv_devices *devices = request->session->devices;
   uint32_t expected = 0;
@@ -305,7 +305,8 @@ static uint32_t find_expected(clv__request *request, uint64_t *news) {
   return expected;
 }
 
-/* Waits until all requested notifications have arrived. The next run would mistake late ones for its own. */
+/* Waits until all requested notifications have arrived, because the next run would mistake late ones for its own. Marks a
+ * device as lost if its notifications do not arrive within the device time limit. */
 static void hear_all(clv__request *request) {
   uint64_t news;
   for (uint32_t expected; (expected = find_expected(request, &news)) != 0;) {
@@ -380,7 +381,7 @@ static clv_status tell_progress(drive *d, clv_error *error) {
   if (d->order->options.progress == NULL) return CLV_OK;
   uint32_t done = 0;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) done += d->completed[d->schedule->lanes[i]];
-  if (done <= d->steps_told) return CLV_OK; /* fewer steps than reported: the run is being repeated after a failure */
+  if (done <= d->steps_told) return CLV_OK; /* nothing new, or the run is being repeated and has not got that far yet */
   d->steps_told = done;
   if (d->order->options.progress(d->order->options.user_data, done, d->schedule->step_count)) return CLV_OK;
   return clv__error_set(error, CLV_CANCELLED, "the run was cancelled by its progress callback");
@@ -405,7 +406,7 @@ static clv_status walk(drive *d, clv_error *error) {
   return CLV_OK;
 }
 
-/* Returns why a device, or the progress callback, ended the run early. */
+/* Returns why the run ended early: it was cancelled, its time limit passed, or a device or the progress callback ended it. */
 static clv_status explain_stop(const drive *d, clv_error *error) {
   clv__request *request = d->request;
   uint32_t device = request->failed_device;

@@ -103,7 +103,7 @@ bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *
   return is_there;
 }
 
-/* Sets the cost of the latest incident: the time since its failure. */
+/* Sets the cost of the latest incident: the time since the attempt that failed began. */
 static void close_incident(fallback *f) {
   uint64_t now_ns = clv__clock_ns();
   if (f->taken_count > 0) {
@@ -161,8 +161,9 @@ static bool divide(const fallback *f, const clv_plan *plan, const clv__engine_fa
   return true;
 }
 
-/* Makes an engine for `plan`. If a device finds a partition too large, makes one for a plan with this partition divided; if a
- * device fails, for a plan without it. The engine takes ownership of `own`, which is `plan` or NULL. */
+/* Makes an engine for `plan`. If a device finds a partition too large, tries again with a plan that divides this partition. If
+ * a device fails, tries again with a plan without this device. `own` is `plan` or NULL: the engine takes ownership of it, or it
+ * is destroyed if no engine can be made. */
 static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, clv__engine **engine) {
   clv_session *session = f->session;
   for (;;) {
@@ -190,7 +191,7 @@ static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, 
   }
 }
 
-/* Moves the results of the fallback to the session. */
+/* Makes `engine` the session's engine, and publishes and logs the new incidents. */
 static void take_over(fallback *f, clv__engine *engine) {
   clv_session *session = f->session;
   close_incident(f);
@@ -242,8 +243,8 @@ static clv_status replace(fallback *f, const failure *what, const clv_error *err
   return CLV_OK;
 }
 
-/* Prepares the next attempt. Requests that fail at the same time take turns: the second one finds a plan without the device, and
- * only has to run again. */
+/* Prepares the next attempt. Returns false if there is none. Requests that fail at the same time take turns: the second one
+ * finds a plan without the device, and only has to run again. */
 static bool fall_back(fallback *f, const failure *what, const clv_error *error) {
   clv_session *session = f->session;
   bool is_one = what->device != CLV__NO_ID && is_of_device(what->status) && (what->gone >> what->device & 1u) == 0;

@@ -12,7 +12,7 @@ static uint64_t limit_of(const clv_plan *plan, uint32_t space) {
   return 0;
 }
 
-/* What the plan states for weights and executables in the space. */
+/* Returns how many bytes, according to the plan, weights and executables take in the space. */
 static uint64_t shared_bytes(const clv_plan *plan, uint32_t space) {
   uint64_t total = 0;
   for (uint32_t d = 0; d < plan->devices->count; ++d) {

@@ -13,7 +13,7 @@ void clv__instance_drop(clv__partition_state *state) {
   state->scratch_generation = 0;
 }
 
-/* Makes a view of the partition with the sizes of this run. Values that the plan computes do not become constants. */
+/* Makes a view of the partition with the sizes of this run. Its constants are those of the plan. */
 static clv_status view_exactly(clv__partition_state *state, const clv_graph_view **view, clv_error *error) {
   const clv_plan *plan = clv__request_plan(state->prepared->request);
   const clv__partition *partition = &plan->partitions[state->index];
@@ -143,8 +143,8 @@ static void fill_inputs(clv__partition_state *state) {
   }
 }
 
-/* Creates the instance for the current shapes. If the plan's executable has fixed shapes, it is compiled again; an executable for
- * any shapes is reused. */
+/* Creates the instance for the current shapes. Reuses the plan's executable if it accepts them. Otherwise compiles the
+ * partition again for these shapes. */
 static clv_status create_for_shapes(clv__partition_state *state, clv_error *error) {
   clv__request *request = state->prepared->request;
   uint32_t device = clv__request_plan(request)->partitions[state->index].device;
@@ -162,7 +162,7 @@ static clv_status create_for_shapes(clv__partition_state *state, clv_error *erro
   return clv__request_blame(request, device, status);
 }
 
-/* Makes an instance for the current shapes, unless it `is_there`, and binds its scratch. */
+/* Makes an instance for the current shapes, unless there already is one (`is_there`). Binds the instance's scratch. */
 static clv_status make(clv__partition_state *state, bool is_there, clv_error *error) {
   if (!is_there) {
     clv__instance_drop(state);

@@ -302,8 +302,8 @@ static clv_status find_late(clv__prepared *prepared, const bool **late, clv_erro
   return CLV_OK;
 }
 
-/* Returns the largest arena of the space with which the device stays within the memory that the plan states, or, if the plan
- * knows only typical sizes, within its limit. Several requests in flight share this memory. */
+/* Returns the largest size of the space's arena with which its device stays within the memory that the plan states or, if the
+ * plan knows only typical sizes, within the device's memory limit. Several requests in flight share this memory. */
 static uint64_t allowed_bytes(const clv__request *request, uint32_t space) {
   const clv_plan *plan = clv__request_plan(request);
   uint64_t allowed = request->session->options.in_flight > 1 ? clv__request_value_room(request, space) : UINT64_MAX;

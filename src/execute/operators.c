@@ -1,11 +1,11 @@
-/* Step times that the devices of a session measure themselves. */
+/* Times of the steps inside partitions, such as kernels, that the devices of a session measure themselves. */
 #include "execute/session_own.h"
 
 static bool can_tell(const clv__device *device) {
   return !device->is_lost && device->backend->timing != NULL;
 }
 
-/* The prepared set of the request's last run. */
+/* The prepared set of the last run of request `index`; NULL if there is none for the session's current engine. */
 static const clv__prepared *prepared_of(const clv_session *session, uint32_t index) {
   const clv__request *request = session->requests[index];
   return request != NULL && request->engine == session->engine ? request->prepared : NULL;
@@ -46,8 +46,11 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   clv_instance *instance = prepared != NULL ? prepared->partitions[index].instance : NULL;
   clv_status status;
   clv__error_clear(error);
-  if (!can_tell(device) || instance == NULL) {
+  if (!can_tell(device)) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
+  } else if (instance == NULL) {
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u on %s has not run yet: there are no times of its steps",
+                            index, device->name);
   } else {
     status = CLV__CALL(device, error, timing->steps, instance, found, cookie);
     if (status != CLV_OK)

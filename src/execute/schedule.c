@@ -1,5 +1,5 @@
-/* See schedule.h. Every step has a vector clock (Fidge, 1988; Mattern, 1989): the steps of each lane that complete before it
- * begins. A wait that the clock already covers is left out. */
+/* See schedule.h. Every step has a vector clock (Fidge, 1988; Mattern, 1989): how many steps of each lane complete before the
+ * step begins. A wait that the clock already covers is left out. */
 #include "execute/schedule.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct maker {
   const clv__schedule_rules *rules;
   clv__schedule *schedule;
   uint32_t needed[CLV__MAX_LANES]; /* indexed by lane: 1 + the last step to wait for; 0: none */
-  bool late[CLV__MAX_LANES];       /* indexed by lane: the size of some awaited value is known only at run time */
+  bool late[CLV__MAX_LANES];       /* indexed by lane: some awaited step of the lane is one of rules->sized_late */
   uint32_t *waits;                 /* of all steps, concatenated */
   size_t wait_count;
 } maker;
@@ -32,7 +32,7 @@ static void join(uint32_t *clock, const uint32_t *other, uint32_t count) {
   }
 }
 
-/* `needed` has the steps that `step` must wait for. Sets its clock, and the waits that no other wait implies. */
+/* Sets the clock of `step`, and its waits: those of `needed` that no other wait implies. */
 static void set_waits(maker *m, uint32_t step) {
   clv__schedule *s = m->schedule;
   clv__track *track = &s->tracks[step];

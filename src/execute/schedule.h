@@ -16,7 +16,7 @@ typedef struct clv__track {
   uint32_t position;     /* index of the step in its lane */
   uint32_t wait_count;   /* how many steps of other lanes it waits for: at most one per lane; implied waits are left out */
   const uint32_t *waits; /* the steps that it waits for */
-  uint32_t device_waits; /* the device waits (by events) for the first so many of `waits`, the host for the rest */
+  uint32_t device_waits; /* the device waits (by events) for this many of `waits`, from the first on; the host for the rest */
   bool is_recorded;      /* some wait refers to it, so an event is recorded after it */
   bool is_watched;       /* the host needs its completion: a step waits for it on the host, or the end of the run does */
 } clv__track;
@@ -38,7 +38,8 @@ typedef struct clv__edge {
 
 typedef struct clv__schedule_rules {
   bool is_serial;         /* every step waits for the one before */
-  const bool *sized_late; /* indexed by step: the sizes of its outputs are known only when it completes; NULL: none */
+  const bool *sized_late; /* indexed by step: the host must see its completion before steps that wait for it are issued, because
+                             only then it knows their sizes, or because it pads or cuts their values; NULL: none */
   const clv__edge *edges; /* ascending by `after`; each from an earlier to a later step */
   size_t edge_count;
 } clv__schedule_rules;

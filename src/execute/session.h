@@ -29,7 +29,8 @@ void clv__incident_text(const clv_devices *devices, const clv__incident *inciden
 
 /* The source of the executable of partition `index` when the session was made. */
 const clv__origin *clv__session_origin(const clv_session *session, uint32_t index);
-/* Removes from the disk cache the executables that the session compiled when it was made. Nothing will request them again. */
+/* Removes from the disk cache the executables that the session compiled when it was made. For executables that nothing will
+ * request again. */
 void clv__session_forget(clv_session *session);
 
 /* Measures the wall time of each step of the following runs, including a wait for its completion. Off by default, because it
@@ -74,8 +75,8 @@ void clv__session_stats_get(clv_session *session, clv__session_stats *stats);
 /* How a partition compared: its output that came closest to its tolerance, or went furthest beyond it. */
 typedef struct clv__partition_check {
   clv_value_id value;         /* CLV__NO_ID: not compared, because an operator has no reference, or there is nothing to compare */
-  clv__tolerance allowed;     /* where the tolerance comes from */
-  clv__difference difference; /* and its worst element */
+  clv__tolerance allowed;     /* the rule that gives the tolerance */
+  clv__difference difference; /* of the output's worst element */
 } clv__partition_check;
 
 typedef struct clv__mismatch {

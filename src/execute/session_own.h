@@ -25,11 +25,11 @@ typedef struct clv__slot {
   clv_value_id value;
   uint32_t space;
   uint32_t first, last; /* the steps between which it must be kept; UINT32_MAX: until the run ends */
-  uint32_t *touched;    /* indexed by lane of the schedule: how many of its steps must complete before the bytes are free */
-  bool is_streamed;     /* a weight, copied again before each partition that reads it */
-  bool size_known;      /* at the time of memory planning */
-  bool is_external;     /* a graph input in host memory: the caller's pointer in every run */
-  bool is_padded;       /* all its readers and writers in this space use its bucket's size, and so does the slot */
+  uint32_t *touched; /* indexed by lane of the schedule: how many of the lane's steps must complete before the bytes are free */
+  bool is_streamed;  /* a weight, copied again before each partition that reads it */
+  bool size_known;   /* at the time of memory planning */
+  bool is_external;  /* a graph input in host memory: the caller's pointer in every run */
+  bool is_padded;    /* all its readers and writers in this space use its bucket's size, and so does the slot */
   size_t size_bytes;
   size_t offset;             /* in the space's arena, if size_known and not external */
   void *bound;               /* the caller's memory in this run; NULL: the session's memory is used */
@@ -71,8 +71,8 @@ struct clv__prepared {
   bool is_whole;      /* made for given inputs, or all sizes are known; otherwise it only serves to size the memory */
   clv_tensor *inputs; /* indexed by graph input: the types that it was made for */
   clv_tensor *types;  /* indexed by value: the actual type of this run; `data` as in the plan's shapes */
-  clv_tensor *placed; /* indexed by value: the type at its bucket's sizes, for devices with fixed shapes; the same array as
-                         `types` without buckets */
+  clv_tensor *placed; /* indexed by value: the type at its bucket's sizes, for devices with fixed shapes. If the engine has no
+                         buckets, it is the same array as `types` */
   uint32_t slot_count;
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID; of a hosted view: that of its source */
@@ -246,7 +246,7 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
 /* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. `wanted` is its
- * index, or CLV__NO_ID for any. The wait ends with the `order`, which may be NULL. */
+ * index, or CLV__NO_ID for any. The wait fails when `order` is cancelled or its time limit passes; `order` may be NULL. */
 clv_status clv__request_acquire(clv_session *session, uint32_t wanted, const clv__order *order, clv__request **request,
                                 clv_error *error);
 void clv__request_release(clv__request *request);
@@ -280,7 +280,7 @@ void clv__prepared_free(clv__prepared *prepared);
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
 
 /* instance.c: creates a partition's instance for the current shapes of its inputs, or takes and resizes that of `from`, a set
- * without captures that will be evicted. NULL: there is none. */
+ * without captures that will be evicted. `from` is NULL if there is no such set. */
 clv_status clv__instance_make(clv__partition_state *state, clv__prepared *from, clv_error *error);
 /* Replaces the instance if it does not fit. The caller adds the partition to an error. */
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
@@ -452,7 +452,7 @@ void clv__request_stop(clv__request *request, const clv__order *order, bool is_l
 void clv__session_stop(clv_session *session, const clv__order *order);
 
 /* alarm.c: clv__alarm_start() creates the alarm of a session, if there is none. clv__alarm_set() tells the alarm that the
- * driver is about to call the device of `step`. At `until_ns`, the request is stopped if it is `is_stoppable`; if the call does
+ * driver is about to call the device of `step`. If `is_stoppable`, the alarm stops the request at `until_ns`. If the call does
  * not return even then, and devices have a limit, the program is told. `is_of_device`: the time is the device's limit.
  * clv__alarm_set_queue() sets the time at which the alarm ends the queued runs whose limits are over. */
 clv_status clv__alarm_start(clv_session *session, clv_error *error);
@@ -465,7 +465,8 @@ void clv__alarm_destroy(clv__alarm *alarm); /* accepts NULL */
  * again, and `go` is called again from the start. So `go` may be called several times. */
 typedef clv_status (*clv__attempt_fn)(clv__request *request, const void *cookie, clv_error *error);
 clv_status clv__session_attempt(clv_session *session, clv__attempt_fn go, const void *cookie, clv_error *error);
-/* The same with the request of this index (CLV__NO_ID: any). The wait for it ends with the `order`, which may be NULL. */
+/* The same with the request of this index (CLV__NO_ID: any). The wait for the request fails when `order` is cancelled or its
+ * time limit passes; `order` may be NULL. */
 clv_status clv__session_attempt_at(clv_session *session, uint32_t index, const clv__order *order, clv__attempt_fn go,
                                    const void *cookie, clv_error *error);
 /* Creates the first engine. */
@@ -479,7 +480,8 @@ clv_status clv__order_make(clv_session *session, const clv_tensor *inputs, uint3
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error);
 /* async.c */
 void clv__async_destroy(clv__async *async); /* waits for runs; accepts NULL */
-/* Ends the queued runs whose time limit is over. Returns the earliest limit of the others, or UINT64_MAX. */
+/* Ends the queued runs whose time limit has passed. Returns the earliest time limit of the remaining queued runs, or
+ * UINT64_MAX. */
 uint64_t clv__async_expire(clv_session *session);
 
 #endif

@@ -93,7 +93,8 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
     return CLV_OK;
   }
   if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "the device asked for an output's memory without giving its shape");
+    return clv__error_set(error, CLV_INTERNAL_ERROR,
+                          "the device requested memory for an output without giving the output's shape");
   }
   /* The shape differs from that in the plan, so the caller's memory does not have the right size. */
   if (slot->size_known && !clv__same_dims(&prepared->types[value], type)) slot->bound = NULL;

@@ -70,10 +70,10 @@ void clv__turn_end(clv__request *request, uint32_t device) {
 static void stop_stream(const clv__request *request, uint32_t lane) {
   const clv__device *device = clv__request_device(request, clv__lane_device(lane));
   if (request->streams[lane] == NULL || device->is_lost || device->backend->stream_stop == NULL) return;
-  (void)device->backend->stream_stop(device->handle, request->streams[lane], NULL); /* on failure, it runs to its end */
+  (void)device->backend->stream_stop(device->handle, request->streams[lane], NULL); /* on failure, its work runs to the end */
 }
 
-/* The caller holds the lock. */
+/* The caller holds stopping.lock. */
 static void stop_all(clv__request *request) {
   request->stopping.is_stopped = true;
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) stop_stream(request, lane);

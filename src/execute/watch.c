@@ -74,9 +74,9 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
       clv__error_set(error, CLV_DEVICE_ERROR, "it did not answer within %g s", session->options.device_time_limit_s));
 }
 
-/* A thread that waits for one event after the other. On each stream, events complete in the order in which they were recorded,
- * and the run waits for all of them. So one thread can wait for the events of several streams; at worst, some notifications are
- * late. */
+/* A thread that waits for one event of a device after the other. On each stream, events complete in the order in which they
+ * were recorded, and the run waits for all of them. So one thread can wait for the events of several streams; at worst, some
+ * notifications are late. */
 struct clv__watcher {
   clv__request *request;
   const clv__device *device;

@@ -91,7 +91,8 @@ clv_status clv__gnn_export(const clv__gnn_planning *planning, const clv__gnn_sch
                            uint32_t *count, clv_error *error) {
   exporting x = {.planning = planning, .folder = folder, .inlines = inlines, .allocator = planning->arena.allocator};
   clv_status status = CLV_OK;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST) return clv__error_set(error, CLV_IO_ERROR, "%s: %s", folder, strerror(errno));
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create the folder: %s", folder, strerror(errno));
   for (uint32_t l = 0; l < schedule->layer_count; ++l) {
     for (uint32_t p = 0; p < schedule->k; ++p) {
       const clv__pep *pep = schedule->layers[l][p].pep;

@@ -54,9 +54,9 @@ void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed 
 /* Adds one more partitioning, into k subgraphs: for the case that no k so far has a plan. k must be larger than all others. */
 clv_status clv__gnn_planning_cut(clv__gnn_planning *planning, uint32_t k, clv__cache *cache, clv_error *error);
 
-/* Prices the plans of all layers for every k, and chooses the best. The tables also give the merge, switch and exchange costs;
- * they override the options. Returns CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if measured
- * tables come from different devices. The planning's arena owns the choice. */
+/* Prices the plans of all layers for every k, and chooses the best. Takes the merge, switch and exchange costs from the tables
+ * too; ignores options->exchange_ns. Returns CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if
+ * measured tables come from different devices. The planning's arena owns the choice. */
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 

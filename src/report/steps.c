@@ -29,7 +29,7 @@ void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) totals->folded_nodes += plan->placement.devices[n] == CLV__NO_ID;
 }
 
-/* Appends the names of the nodes if there are few, otherwise the operators. */
+/* Appends the names of the nodes if they are few and short, otherwise the operators. */
 static void append_content(const clv_plan *plan, const clv__partition *partition, clv__text *text) {
   if (partition->node_count <= NAMED_NODES) {
     clv__text names;
@@ -166,8 +166,8 @@ void clv__report_prices(const clv_plan *plan, clv__text *text) {
   }
 }
 
-/* Appends a line such as "memory of npu: 18.2 MiB of 24.0 MiB (weights 2.9 MiB, values 10.2 MiB, scratch 5.1 MiB)" for each
- * device whose memory is so small that the plan had to ask its compiler for the memory need. */
+/* Appends a line such as "memory of npu: 18.2 MiB of 24.0 MiB (weights 2.9 MiB, values between partitions 10.2 MiB, scratch
+ * 5.1 MiB)" for each device whose memory is so small that the plan had to ask its compiler for the memory need. */
 static void append_memory(const clv_plan *plan, clv__text *text) {
   char label[CLV__LABEL_BYTES];
   for (uint32_t d = 0; d < plan->devices->count; ++d) {

@@ -13,11 +13,12 @@ typedef struct clv__plan_totals {
   uint64_t streamed_bytes;
   uint32_t own_transfers; /* transfers of the inputs and outputs of the graph; these have no number */
   uint64_t own_bytes;
-  bool bytes_known; /* false if the size of a transfer is known only at run time */
-  uint32_t folded_nodes;
+  bool bytes_known;      /* false if the size of a transfer is known only at run time */
+  uint32_t folded_nodes; /* computed when planning, so they are in no partition */
 } clv__plan_totals;
 
 void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals);
+/* Returns whether a step copies an input or output of the graph: such a step has no number. */
 static inline bool clv__step_is_own(const clv_plan *plan, const clv__step *step) {
   clv__boundary boundary = step->is_transfer ? plan->transfers[step->index].boundary : CLV__BOUNDARY_INNER;
   return boundary == CLV__BOUNDARY_INPUT || boundary == CLV__BOUNDARY_OUTPUT;

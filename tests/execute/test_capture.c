@@ -12,7 +12,7 @@ static void first_run_and_second(void **state) {
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     assert_int_equal(p.plan->partition_count, 1);
     run(&p, 4, CAPTURES);
-    assert_string_equal(s.said, "nothing was captured before");
+    assert_string_equal(s.said, "no earlier capture is kept");
     expect_issue(&p, 0, CLV__ISSUE_CAPTURED, "");
     for (int i = 0; i < 3; ++i) {
       run(&p, 4, "captured_launch");

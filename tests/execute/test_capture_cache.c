@@ -541,7 +541,7 @@ static void differences(void **state) {
   char text[200];
   user *u = new_user(12, true);
   clv__capture_cache_ask(u->cache, &keys[5].key, text, sizeof text);
-  assert_string_equal(text, "nothing was captured before");
+  assert_string_equal(text, "no earlier capture is kept");
   use(u, 5, NULL);
   use(u, 6, NULL);
   clv__capture_cache_ask(u->cache, &keys[7].key, text, sizeof text);

@@ -1,7 +1,7 @@
 /* See attention.h. */
 #include "execute/capture/attention.h"
 
-enum { MOST_STEPS = 24 }; /* the most operators that the search for the source of a mask or key passes */
+enum { MOST_STEPS = 24 }; /* how many operators in a row the search for the source of a mask, query, key or value may pass */
 
 bool clv__attention_is_one_of(const clv__node *node, const char *const *ops) {
   if (node->domain[0] != '\0') return false;
@@ -18,7 +18,8 @@ static const clv__node *producer_of(clv__attention_search *s, clv_value_id value
   return &s->graph->nodes[producer];
 }
 
-/* Operators that only move or convert the elements of their first input. Their other inputs are sizes, positions or scales. */
+/* Returns whether the operator only moves or converts the elements of its first input. The other inputs of these operators are
+ * sizes, positions or scales. */
 static bool moves_first(const clv__node *node) {
   static const char *const ops[] = {"Transpose",
                                     "Reshape",
@@ -44,7 +45,7 @@ static bool moves_first(const clv__node *node) {
 
 /* ---- Caches ---- */
 
-/* Returns whether input `i` of the node is moved, or written, to its output. */
+/* Returns whether elements of input `i` get into the node's output, possibly converted, or scaled by a constant. */
 static bool is_moved(const clv__attention_search *s, const clv__node *node, uint32_t i) {
   static const char *const joins[] = {"Concat", NULL}, *const updates[] = {"ScatterND", "ScatterElements", NULL},
                            *const writes[] = {"TensorScatter", NULL}, *const selects[] = {"Where", NULL},
@@ -57,7 +58,7 @@ static bool is_moved(const clv__attention_search *s, const clv__node *node, uint
   return clv__attention_is_one_of(node, scales) && node->input_count == 2 && !clv__attention_is_computed(s, node->inputs[1 - i]);
 }
 
-/* Returns a graph input other than `except` whose elements are moved to the value; CLV__NO_ID if there is none. */
+/* Returns a graph input other than `except` whose elements get into the value (see is_moved()); CLV__NO_ID if there is none. */
 static clv_value_id moved_input(clv__attention_search *s, clv_value_id value, clv_value_id except, uint32_t steps) {
   if (!clv__attention_is_computed(s, value)) return CLV__NO_ID;
   if (s->graph->values[value].is_input) return value == except ? CLV__NO_ID : value;
@@ -85,8 +86,9 @@ static const char *element_at(const clv_tensor *t, int64_t row, int64_t column) 
   return (const char *)t->data + (size_t)(row * t->dims[t->rank - 1] + column) * element;
 }
 
-/* Returns whether the first matrix of a constant has one value on and below the diagonal, and another value above it. Above the
- * diagonal, checks only the elements next to it and those in the last column. The diagonal ends in the lower right corner. */
+/* Returns whether the first matrix of a constant has one value on and below the diagonal, and another value above it. The
+ * diagonal ends in the lower right corner. Checks only the first column, the diagonal, the elements right of the diagonal, and
+ * the last column. */
 static bool is_triangle(const clv_tensor *t) {
   size_t size_bytes, element = clv_dtype_size_bytes(t->dtype);
   if (t->data == NULL || t->dtype == CLV_STRING || t->rank < 2 || !clv__tensor_size_bytes(t, &size_bytes) || size_bytes == 0) {
@@ -126,7 +128,8 @@ static bool counts(const clv_tensor *t) {
   return true;
 }
 
-/* Returns whether the value holds positions: a Range, or constants that count, moved or with an offset. */
+/* Returns whether the value holds positions: the result of Range or CumSum, or a constant that counts upwards, possibly moved
+ * or with an offset added or subtracted. */
 static bool is_positions(clv__attention_search *s, clv_value_id value, uint32_t steps) {
   static const char *const ranges[] = {"Range", "CumSum", NULL}, *const offsets[] = {"Add", "Sub", NULL};
   if (value == CLV__NO_ID) return false;

@@ -4,7 +4,7 @@
 
 #include "graph/graph.h"
 
-enum { CLV__ATTENTION_VISITS = 256 }; /* nodes visited for one question */
+enum { CLV__ATTENTION_VISITS = 256 }; /* a search gives up after this many nodes */
 
 typedef struct clv__attention_search {
   const clv_graph *graph;

@@ -195,7 +195,7 @@ static void tell_difference(const clv__capture_cache *cache, const clv__capture_
     }
   }
   if (last == NULL) {
-    snprintf(text, size_bytes, "nothing was captured before");
+    snprintf(text, size_bytes, "no earlier capture is kept");
     return;
   }
   const clv__capture_key *before = &cache->sightings.items[last->key].key;

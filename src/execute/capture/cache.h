@@ -30,7 +30,7 @@ typedef struct clv__capture_counters {
   uint64_t failures;  /* captures that failed */
   uint64_t evictions; /* entries evicted for others */
   uint64_t entries, bytes;
-  uint64_t patches;    /* bindings of captures that were changed to another location */
+  uint64_t patches;    /* times that the bindings of a captured partition were changed to other locations */
   uint64_t recaptures; /* captures made again because bindings could not be moved */
   uint64_t saved_ns;   /* host time saved, compared with issuing the launches one by one */
 } clv__capture_counters;
@@ -38,7 +38,7 @@ typedef struct clv__capture_counters {
 typedef enum clv__capture_verdict {
   CLV__CAPTURE_NOW,         /* capture now, then clv__capture_cache_insert() or _fail() */
   CLV__CAPTURE_EAGER_SIGHT, /* not seen often enough yet (only in automatic mode) */
-  CLV__CAPTURE_EAGER_FULL,  /* no room: the entries were seen more often, or the capture is larger than the cache */
+  CLV__CAPTURE_EAGER_FULL,  /* no room: not seen clearly more often than the entries to evict, or larger than the cache */
   CLV__CAPTURE_EAGER_FAILED /* an earlier capture of this key failed */
 } clv__capture_verdict;
 /* For reports: "captured", "the cache is full", … Static storage. */
@@ -51,28 +51,28 @@ clv_status clv__capture_cache_create(const clv_allocator *allocator, uint32_t en
 /* Destroys the remaining entries; none may be entered. Accepts NULL. */
 void clv__capture_cache_destroy(clv__capture_cache *cache);
 
-/* Reports a run without an entry: counts a sighting of the key, and returns what to do. `difference` (may be NULL) receives the
- * first difference between the key and the entry used last: "nothing was captured before", "node 3 'act': Mul, was Add", "value
- * 'x': f32[1,4], was f32[1,3]". */
+/* To be called for a run that has no entry: counts a sighting of the key, and returns what to do. `difference` (may be NULL)
+ * receives the first difference between the key and the entry used last: "node 3 'act': Mul, was Add", "value 'x': f32[1,4],
+ * was f32[1,3]"; or "no earlier capture is kept". */
 clv__capture_verdict clv__capture_cache_ask(clv__capture_cache *cache, const clv__capture_key *key, char *difference,
                                             size_t size_bytes);
 
 /* Keeps a capture. The key is copied. `destroy` runs once on `content`: on eviction, on removal, or with the cache; never
  * while the entry is entered. The entry is returned entered, for its first launch, which does not count as a hit. On CLV_OK the
  * cache owns `content` and the caller owns the entry until clv__capture_entry_remove(), which is required even after an eviction.
- * Exception: if there was no room, `entry` is NULL and the caller keeps `content`. The caller also keeps it on
- * CLV_OUT_OF_MEMORY. */
+ * Exception: if there was no room, CLV_OK is returned with a NULL entry, and the caller still owns `content`. The caller also
+ * still owns it on CLV_OUT_OF_MEMORY. */
 clv_status clv__capture_cache_insert(clv__capture_cache *cache, const clv__capture_key *key, void *content, uint64_t bytes,
                                      void (*destroy)(void *content), clv__capture_entry **entry, clv_error *error);
 /* Records that the key's capture failed: it is not tried again. */
 void clv__capture_cache_fail(clv__capture_cache *cache, const clv__capture_key *key);
-/* Removes the entry for its owner; it must not be entered. The content is destroyed before this returns, by this or another
- * thread. Accepts NULL. */
+/* Frees an entry, at the request of its owner. The entry must not be entered. Its content is destroyed before this returns, by
+ * this thread or by the one that evicted the entry. Accepts NULL. */
 void clv__capture_entry_remove(clv__capture_cache *cache, clv__capture_entry *entry);
 
-/* Returns the content for a launch, or NULL if it was evicted. Enter before a launch and leave when the device has finished it:
- * eviction waits in between. Only one thread at a time may enter, and not again before leaving. Counts a hit and marks the entry
- * as the most recently used. */
+/* Returns the content for a launch, or NULL if the entry was evicted. Enter before a launch and leave when the device has
+ * finished it. If the entry is evicted in between, its content is destroyed only on leaving. Only one thread at a time may
+ * enter, and not again before leaving. Counts a hit and marks the entry as the most recently used. */
 void *clv__capture_entry_enter(clv__capture_cache *cache, clv__capture_entry *entry);
 void clv__capture_entry_leave(clv__capture_entry *entry);
 /* Returns whether the entry has not been evicted. Only its owner may call this. */

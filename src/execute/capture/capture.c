@@ -25,7 +25,7 @@ bool clv__capture_holds(const clv__prepared *prepared, uint32_t device) {
 
 /* ---- During a run ---- */
 
-/* Issues the rest of this run launch by launch. The end of the run releases the captures. */
+/* Makes the rest of this run issue its partitions launch by launch. The captures are released when the run ends. */
 static void stop(clv__capture *capture, const char *why) {
   capture->is_over = true;
   capture->issue = CLV__ISSUE_EAGER;
@@ -93,7 +93,7 @@ void clv__capture_begin_run(clv__request *request) {
       capture->issue = CLV__ISSUE_REPLAYED;
       continue;
     }
-    clv__capture_drop(prepared, d); /* it was evicted */
+    clv__capture_drop(prepared, d); /* if there is an entry, it was evicted */
     decide(request, d, capture);
   }
 }
@@ -230,7 +230,8 @@ static void count_time(const clv__device *device, clv__capture *capture) {
   }
 }
 
-/* A run that failed with captures on the device is repeated without them. If that works, the key is never captured again. */
+/* Returns whether to repeat a run without the captures on `device`, because it failed on this device and the captures may be
+ * the cause. If the repeated run succeeds, the key is never captured again. */
 static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
   const clv__capture *capture = request->prepared->captures[device];
   if (status == CLV_OK || status == CLV_CANCELLED || status == CLV_TIMED_OUT || request->failed_device != device ||

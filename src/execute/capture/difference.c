@@ -254,7 +254,7 @@ static bool ints_differ(comparison *c, size_t count) {
     size_t some = count - i < SHOWN ? count - i : SHOWN;
     for (size_t k = 0; k < some; ++k) now[k] = get_signed(&c->now), before[k] = get_signed(&c->before);
     if (memcmp(now, before, some * sizeof *now) == 0) continue;
-    return say_lists(c, i > 0 ? "later: " : "", CLV_I64, now, before, some);
+    return say_lists(c, i > 0 ? "further on: " : "", CLV_I64, now, before, some);
   }
   return false;
 }

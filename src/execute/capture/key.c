@@ -4,8 +4,8 @@
  *   partition  nodes, node...
  *   node       text domain, text op, opset, attributes, attribute..., inputs, edge..., outputs, edge...
  *   edge       0: absent; 1 + the value's number; a new value gets the next number, and its `value` record follows
- *   value      flags, type, its index among captures (if CAPTURE), memory (0, or 1 + the number of the first value that shares
- *              its memory), content (if CONTENT)
+ *   value      flags, type, its index among the values that the body takes from outside (if CLV__KEY_CAPTURE is set), memory
+ *              (0, or 1 + the number of the first value that shares its memory), content (if CLV__KEY_CONTENT is set)
  *   type       dtype, rank, dims
  *   attribute  text name, kind, is_list, count, then by kind: numbers, floats, texts, type and content, body
  *   content    byte count, then the bytes, or their hash if there are many; for strings: count, then texts

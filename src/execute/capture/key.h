@@ -3,8 +3,8 @@
  * locate the first difference.
  *
  * Strides are left out, because values at a boundary are dense. The content of constants above CLV__KEY_SMALL_BYTES is left out
- * too, except inside attributes: a graph belongs to one session, whose weights do not change. Names are only for messages: graphs
- * that differ only in names have equal keys. */
+ * too, except inside attributes: only the session that made a capture uses it, and a session's weights do not change. Names are
+ * only for messages: graphs that differ only in names have equal keys. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_KEY_H
 #define CLEAVE_EXECUTE_CAPTURE_KEY_H
 

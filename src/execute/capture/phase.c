@@ -5,7 +5,8 @@
 
 typedef clv__attention_search search;
 
-enum { MOST_STEPS = 12 }; /* most operators between a product and the softmax: scale, cap, bias, mask, casts */
+/* The most operators that are accepted between a matrix product and the softmax: to scale, cap, add a bias or mask, or cast. */
+enum { MOST_STEPS = 12 };
 
 /* The operands of an attention. CLV__NO_ID: absent. */
 typedef struct attention {
@@ -95,8 +96,8 @@ static const clv__node *product_before(search *s, clv_value_id value, uint32_t s
   return NULL;
 }
 
-/* Returns the value that a product multiplies with `value`, which may pass through operators that keep rows; CLV__NO_ID if there
- * is none. */
+/* Returns the value that a product multiplies with `value`, or with what operators that keep rows make of it; CLV__NO_ID if
+ * there is no product. */
 static clv_value_id multiplied_with(search *s, clv_value_id value, uint32_t steps) {
   if (value == CLV__NO_ID) return CLV__NO_ID;
   for (uint32_t i = s->graph->use_offsets[value]; i < s->graph->use_offsets[value + 1]; ++i) {
@@ -139,8 +140,8 @@ static bool read_node(search *s, const clv__node *node, int64_t *length) {
   attention a;
   const whole *w = find_whole(node);
   if (!(w != NULL ? read_whole(s, node, w, &a) : read_pattern(s, node, &a))) return false;
-  /* The rows: the dimension before the last or, of five dimensions (batch, sequence, heads, 3, head: packed queries, keys and
-   * values), the second. */
+  /* The number of queries is the dimension before the last. In an input with packed queries, keys and values, which has the
+   * five dimensions batch, sequence, heads, 3 and head size, it is the second dimension. */
   *length = a.of->rank < 2 ? CLV_DIM_UNKNOWN : w != NULL && a.of->rank == 5 ? a.of->dims[1] : a.of->dims[a.of->rank - 2];
   return a.is_causal || a.past != CLV__NO_ID || clv__attention_has_cache(s, a.queries, a.keys) ||
          clv__attention_has_cache(s, a.queries, a.values) || clv__attention_is_causal(s, a.mask);

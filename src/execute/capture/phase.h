@@ -17,9 +17,10 @@ typedef struct clv__phase {
   int64_t query_length; /* the number of its queries, or CLV_DIM_UNKNOWN */
 } clv__phase;
 
-/* The following count as attention: ONNX's Attention and similar operators of com.microsoft; ATen's scaled_dot_product_attention;
- * and the pattern that most exporters emit: MatMul of two computed values, then scale, mask and similar operators, Softmax over
- * the last axis, and MatMul with a computed value. Bodies of If, Loop and Scan are not searched.
+/* Finds the attentions of a graph that have a phase, and sets `phase`. The following count as attention: ONNX's Attention and
+ * similar operators of com.microsoft; ATen's scaled_dot_product_attention; and the pattern that most exporters emit: MatMul of
+ * two computed values, then scale, mask and similar operators, Softmax over the last axis, and MatMul with a computed value.
+ * Bodies of If, Loop and Scan are not searched.
  *
  * An attention has a phase if its keys or values come from a cache, or if it is causal (attention.h). `types` is by value: the
  * types of the run. */

@@ -28,7 +28,9 @@ typedef enum clv__follow {
   CLV__FOLLOW_RECAPTURE, /* the device cannot patch: capture the recording again; its partitions are bound */
   CLV__FOLLOW_NEITHER    /* the device cannot patch, and it is too early to capture again: the recording stays as it is */
 } clv__follow;
-/* Moves the recording's bindings to their current locations and counts them in `patches`. The first partition must be bound. */
+/* Compares the recording's bindings with their current locations, and patches those that moved if the device can. Sets `how`,
+ * and adds the number of patched partitions to `patches`. The caller must have bound the first partition; this binds the others
+ * if something moved. */
 clv_status clv__recorded_follow(clv__recorded *recorded, clv__request *request, uint32_t first, clv__follow *how,
                                 uint64_t *patches, clv_error *error);
 clv_status clv__recorded_launch(clv__recorded *recorded, uint32_t first, clv_stream *stream, clv_error *error);

@@ -165,7 +165,7 @@ static clv_status place_edges(builder *b, uint32_t *placed, clv_error *error) {
     place_piece(b, count, bounds, threads, placed);
   }
   if (edge_count == b->edge_count && mark == b->mark) return CLV_OK;
-  return clv__error_set(error, CLV_IO_ERROR, "the file changed while being read: %llu edges, then %llu",
+  return clv__error_set(error, CLV_IO_ERROR, "the file changed while being read: it first had %llu edges, then %llu other ones",
                         (unsigned long long)b->edge_count, (unsigned long long)edge_count);
 }
 

@@ -11,7 +11,7 @@ typedef struct clv__range {
 typedef struct clv__graph_figures {
   clv__range in_degree, out_degree;
   uint64_t sourceless; /* vertices without an in-edge */
-  uint64_t isolated;   /* vertices whose only edges are self loops */
+  uint64_t isolated;   /* vertices without edges to or from other vertices */
   uint64_t loops;      /* edges v -> v */
   uint64_t repeated;   /* edges that already occur earlier in their row */
   uint64_t rows_bytes; /* size of the compressed rows in memory */

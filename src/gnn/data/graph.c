@@ -129,7 +129,7 @@ static clv_status next_given(clv__edge_source *source, uint32_t *sources, uint32
 static clv_status copy_tensor(const clv_allocator *allocator, const clv_tensor *from, clv_tensor *to, clv_error *error) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(from, &size_bytes))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the size of a tensor is unknown");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the size of the features or labels is unknown or too large");
   *to = *from;
   to->data = clv__allocate(allocator, size_bytes);
   if (to->data == NULL) return clv__error_memory(error, size_bytes);

@@ -30,13 +30,15 @@ clv_status clv__gnn_graph_read(const clv_allocator *allocator, const char *path,
 clv_status clv__gnn_graph_make(const clv_allocator *allocator, uint32_t vertex_count, uint64_t edge_count,
                                const uint32_t *sources, const uint32_t *destinations, const clv_tensor *features,
                                const clv_tensor *labels, clv__gnn_graph **graph, clv_error *error);
-/* Wraps rows in a graph. The graph takes ownership of `csr`, `features` and `labels` (NULL: none), even on failure. */
+/* Wraps rows in a graph. Takes ownership of the content of `csr`, `features` and `labels` (NULL: none); on failure, releases
+ * it. */
 clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, clv_tensor *features, clv_tensor *labels,
                                clv__gnn_graph **graph, clv_error *error);
 void clv__gnn_graph_destroy(clv__gnn_graph *graph); /* accepts NULL */
 
-/* Replace the features, for graphs that come without or with others: by `count` per vertex, uniform in [-1, 1), from `seed`; or
- * by those of an .npy file, numbers [vertex_count, F], which must be finite in f32. Errors as in clv__gnn_graph_read(). */
+/* Replace the graph's features, if it has any. clv__gnn_graph_draw_features() draws `count` numbers per vertex from `seed`,
+ * uniform in [-1, 1). clv__gnn_graph_read_features() reads numbers [vertex_count, F] from an .npy file; they must be finite in
+ * f32. Errors as in clv__gnn_graph_read(). */
 clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error);
 clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path, clv_error *error);
 

@@ -1,5 +1,5 @@
 /* Reads a membership that another tool computed: text with one part number per line, in vertex order, as METIS's gpmetis
- * writes it to GRAPH.part.K. The content is validated: every vertex has a part and every part a vertex. */
+ * writes it to GRAPH.part.K. Checks that every vertex has a part and every part a vertex. */
 #include <string.h>
 
 #include "base/error.h"
@@ -42,7 +42,7 @@ static clv_status read_part(reading *r, const char *at, const char *end, clv_err
                           "'%.*s' is not a valid part number: each line must be one whole number, 0 or more",
                           (int)(end - begin < 40 ? end - begin : 40), begin);
   if (r->filled == r->vertex_count)
-    return clv__error_set(error, CLV_INVALID_MODEL, "there are more lines than the graph has vertices, %u", r->vertex_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "more part numbers than the graph's %u vertices", r->vertex_count);
   if (part >= r->limit) {
     if (r->is_named)
       return clv__error_set(error, CLV_INVALID_MODEL,

@@ -44,8 +44,8 @@ static void place_ends(maker *m) {
   }
 }
 
-/* Compacts each row to the first occurrence of every neighbour. Expects cursors[v] at the end of row v, where place_ends()
- * leaves it. */
+/* Compacts each row to the first occurrence of every neighbour, and sets `offsets`. Expects cursors[v] at the end of row v,
+ * where place_ends() leaves it. Returns false if more than INT32_MAX neighbours remain. */
 static bool keep_first(maker *m, int32_t *offsets) {
   uint64_t kept = 0, begin = 0;
   for (uint32_t v = 0; v < m->csr->vertex_count; ++v) {

@@ -198,7 +198,8 @@ clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_
       (clv__partitioned){.k = membership->k, .metis_seconds = membership->metis_seconds, .from_cache = membership->from_cache};
   clv__arena_init(&partitioned->arena, allocator);
   if (membership->vertex_count != graph->csr.vertex_count || membership->k < 1) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the partition has %u vertices in %u parts, but the graph has %u vertices",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "the partition has %u vertices in %u parts; expected the graph's %u vertices in at least 1 part",
                           membership->vertex_count, membership->k, graph->csr.vertex_count);
   }
   splitter s = {.allocator = allocator, .csr = &graph->csr, .parts = membership->parts, .k = membership->k};

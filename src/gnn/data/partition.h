@@ -16,9 +16,10 @@ typedef struct clv__membership {
 
 /* Partitions with METIS_PartGraphKway and the communication-volume objective, over the symmetrised, deduplicated graph without
  * self loops. A vertex weighs 1 + its in-edges. Calls run one at a time, each in its own process (metis_part.c gives the
- * reason). Stores the membership in `cache` (may be NULL) under graph hash, k and seed. METIS does not run if k = 1 or if no
- * edge joins two vertices; metis_seconds is then 0. Returns CLV_INVALID_ARGUMENT, naming the limit, if k exceeds the vertex
- * count or the graph exceeds METIS's 32-bit indices. A part may be empty. Other errors: those of clv__metis_part(). */
+ * reason). Takes the membership from `cache` (may be NULL) if it is there under graph hash, k and seed; otherwise stores it
+ * there. METIS does not run if the membership is cached, if k = 1, or if no edge joins two vertices; metis_seconds is then 0.
+ * Returns CLV_INVALID_ARGUMENT, naming the limit, if k exceeds the vertex count or the graph exceeds METIS's 32-bit indices. A
+ * part may be empty. Other errors: those of clv__metis_part(). */
 clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_graph *graph, uint32_t k, uint64_t seed,
                                 clv__cache *cache, clv__membership *membership, clv_error *error);
 /* Reads a membership from a text file, which may be gzip-compressed: one part number per line, in vertex order, as gpmetis

@@ -89,19 +89,20 @@ static clv_status next_word(reader *r, word_kind *kind, uint64_t *number, clv_er
   }
 }
 
-static clv_status wrong_header(const reader *r, const char *what, uint64_t number, clv_error *error) {
+/* `line` is the line of the header: when the whole header is read, the reader is at the next line. */
+static clv_status wrong_header(uint64_t line, const char *what, uint64_t number, clv_error *error) {
   return clv__error_set(error, CLV_INVALID_MODEL,
                         "line %llu: %s %llu in the header is invalid; expected 'vertices edges [format [weights per vertex]]'",
-                        (unsigned long long)r->line, what, (unsigned long long)number);
+                        (unsigned long long)line, what, (unsigned long long)number);
 }
 
-static clv_status take_format(reader *r, const uint64_t *numbers, uint32_t count, clv_error *error) {
+static clv_status take_format(reader *r, uint64_t line, const uint64_t *numbers, uint32_t count, clv_error *error) {
   uint64_t format = count > 2 ? numbers[2] : 0, weights = count > 3 ? numbers[3] : 0;
-  if (format > 111 || format % 10 > 1 || format / 10 % 10 > 1) return wrong_header(r, "format", format, error);
+  if (format > 111 || format % 10 > 1 || format / 10 % 10 > 1) return wrong_header(line, "format", format, error);
   bool has_weights = format / 10 % 10 == 1;
   if (count > 3 && (weights > 0) != has_weights && weights != 1)
-    return wrong_header(r, "number of weights per vertex", weights, error);
-  if (weights > 1u << 20) return wrong_header(r, "number of weights per vertex", weights, error);
+    return wrong_header(line, "number of weights per vertex", weights, error);
+  if (weights > 1u << 20) return wrong_header(line, "number of weights per vertex", weights, error);
   r->has_edge_weights = format % 10 == 1;
   r->skipped_words = format / 100 + (has_weights ? (weights > 0 ? weights : 1) : 0);
   return CLV_OK;
@@ -116,7 +117,7 @@ static clv_status read_header(reader *r, clv_error *error) {
     CLV__TRY(next_word(r, &kind, &number, error));
     if (kind == WORD_NUMBER) {
       line = r->line;
-      if (count == 4) return wrong_header(r, "a fifth number", number, error);
+      if (count == 4) return wrong_header(line, "a fifth number", number, error);
       numbers[count++] = number;
     } else if (count > 0 || kind == WORD_FILE_END) {
       break;
@@ -127,12 +128,12 @@ static clv_status read_header(reader *r, clv_error *error) {
                           "line %llu: %u numbers in the header; expected 'vertices edges [format [weights per vertex]]'",
                           (unsigned long long)line, count);
   }
-  if (numbers[0] > CLV__MOST_VERTICES) return wrong_header(r, "number of vertices", numbers[0], error);
-  if (numbers[1] > UINT64_MAX / 2) return wrong_header(r, "number of edges", numbers[1], error);
+  if (numbers[0] > CLV__MOST_VERTICES) return wrong_header(line, "number of vertices", numbers[0], error);
+  if (numbers[1] > UINT64_MAX / 2) return wrong_header(line, "number of edges", numbers[1], error);
   r->vertex_count = numbers[0];
   r->edge_count = numbers[1];
   r->has_header = true;
-  return take_format(r, numbers, count, error);
+  return take_format(r, line, numbers, count, error);
 }
 
 /* Runs the checks at the end of a vertex's line. */

@@ -309,7 +309,8 @@ static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *al
   return CLV_OK;
 }
 
-/* `x` [n,0] and `num_nodes` take no bytes in the file, so their vertex count must be plausible for the number of edges. */
+/* A small file can state any vertex count with `num_nodes` or `x` [n,0], so the count must be plausible for the number of
+ * edges. */
 static clv_status check_plausible(const clv__npz *npz, uint64_t vertex_count, const features *f, clv_error *error) {
   if (vertex_count == CLV__VERTICES_UNKNOWN || (f->stream != NULL && f->columns > 0)) return CLV_OK;
   reader r = {.npz = npz};

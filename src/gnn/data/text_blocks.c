@@ -102,7 +102,7 @@ static clv_status fill_unpacked(clv__text_blocks *b, char *to, size_t room, size
       if (got == 0) return CLV_OK;
     }
     if (!b->in_member) {
-      if (inflateReset(&b->inflate) != Z_OK) return clv__error_set(error, CLV_INTERNAL_ERROR, "inflate failed");
+      if (inflateReset(&b->inflate) != Z_OK) return clv__error_set(error, CLV_INTERNAL_ERROR, "gzip: inflateReset() failed");
       b->in_member = true;
     }
     b->inflate.next_out = (uint8_t *)to + *count;

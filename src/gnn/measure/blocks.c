@@ -261,7 +261,8 @@ static clv_status keep(clv__measuring *m, const clv__measure_entry *entry, const
                          entry->last, point, error);
 }
 
-/* Compares the block's time with that of the whole layer on the same device, for the same share. */
+/* Returns whether the block takes more than LONGER times as long as the whole layer on the same device, for the same share.
+ * Returns false if there is no time limit, because every block is then measured, or if a time is not known. */
 static bool is_needless(const clv__measuring *m, const clv__measure_entry *entry, const clv__table_point *point) {
   const clv__gnn_planning *p = m->planning;
   const clv__measured_size *size = &entry->sizes.items[entry->trial];

@@ -10,8 +10,8 @@
 
 typedef struct clv__gnn_measure_progress {
   const char *device;
-  uint32_t layer, done, of;
-  double left_s; /* remaining time; negative: not known yet */
+  uint32_t layer, done, of; /* `done` of `of` sizes are measured so far */
+  double left_s;            /* remaining time; negative: not known yet */
 } clv__gnn_measure_progress;
 
 typedef struct clv__gnn_measure_options {

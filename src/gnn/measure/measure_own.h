@@ -10,11 +10,11 @@
 typedef struct clv__measure_entry {
   uint32_t layer, device, first, last;
   bool is_first; /* the longest block of the layer that its device runs, usually the whole layer; measured before all others */
-  bool is_needless, is_cut_off;
-  uint32_t trial;             /* index of the size for the trial; CLV__NO_ID: none */
-  uint64_t done;              /* the sizes that are measured: one bit per size */
-  double spent_ns, work;      /* the time spent on the measured sizes, and their work (work_of()) */
-  clv__layer_sizes too_large; /* the smallest size that ran out of memory; rows 0: no size did */
+  bool is_needless, is_cut_off; /* sizes are omitted: see clv__gnn_measured */
+  uint32_t trial;               /* index of the size for the trial; CLV__NO_ID: none */
+  uint64_t done;                /* the sizes that are measured: one bit per size */
+  double spent_ns, work;        /* the time spent on the measured sizes, and their work (work_of()) */
+  clv__layer_sizes too_large;   /* the smallest size that ran out of memory; rows 0: no size did */
   clv__measure_sizes sizes;
 } clv__measure_entry;
 
@@ -39,14 +39,14 @@ uint64_t clv__measure_entries_bytes(const clv__measuring *m, bool all);
 /* Measures the sizes of the is_first entries; a size that no fit needs is measured only if time allows. Then measures one size
  * of each other entry, its trial, which shows whether the block is needless. */
 clv_status clv__measure_entries_try(clv__measuring *m, clv_error *error);
-/* Measures the rest, smaller sizes first, until time runs out. */
+/* Measures the remaining sizes of the entries that are not needless, smaller sizes first, until time runs out. */
 clv_status clv__measure_entries_rest(clv__measuring *m, clv_error *error);
 
 /* ---- Schedule costs besides blocks and copies: waiting threads, devices that switch executables (overheads.c) ---- */
 
-/* Merging: the time from one thread's signal that its part is done until another thread continues. Nothing is copied, because
- * each part has already left its rows in host memory. Exchanging: the time from the end of one layer's threads to the start of
- * the next layer's; the rows are in host memory then, too. */
+/* Measures two costs. Merging: the time from one thread's signal that its part is done until another thread continues. Nothing
+ * is copied, because each part has already left its rows in host memory. Exchanging: the time from the end of one layer's
+ * threads to the start of the next layer's; the rows are in host memory then, too. */
 clv_status clv__measure_threads(clv__tables *tables, uint32_t device_count, uint32_t runs, clv_error *error);
 /* Switching: the extra time of a small block's run after a run of another executable, compared with one after its own.
  * Measured for every device of the planning. */

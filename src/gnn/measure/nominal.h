@@ -1,5 +1,5 @@
 /* Prices without measurements, from the same sources as those of `cleave plan` without a profile: the device's own estimates, or
- * round figures per kind of device (cost/nominal.h). They rank choices but do not predict times. */
+ * round figures per kind of device (cost/nominal.h). Such prices rank choices but do not predict times. */
 #ifndef CLEAVE_GNN_MEASURE_NOMINAL_H
 #define CLEAVE_GNN_MEASURE_NOMINAL_H
 

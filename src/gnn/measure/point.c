@@ -298,7 +298,7 @@ static clv_status add_up(const clv_plan *plan, const clv__device *device, double
     *seconds += said;
   }
   if (states) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model for this time: measure the device instead",
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model for this block: measure the device instead",
                         device->name);
 }
 

@@ -12,12 +12,12 @@ typedef struct clv__measured_block {
 } clv__measured_block;
 
 /* Measures the block as a run executes it: compiled for the size on a device that needs fixed shapes, otherwise for any size,
- * and piece by piece if a run executes it so (run/sweep.h). Sets the point's time, spread and peak and, for fixed shapes, the
+ * and piece by piece if a run does that (run/sweep.h). Sets the point's time, spread and peak and, for fixed shapes, the
  * compile time. If the device lacks memory, marks the point as infeasible. */
 clv_status clv__measure_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point,
                               clv_error *error);
-/* Sets the point's time from the device's speed model, and marks the point as synthetic. Returns CLV_NOT_SUPPORTED if there is
- * none. */
+/* Sets the point's time from the device's speed model, and marks the point as synthetic. Returns CLV_NOT_SUPPORTED if the
+ * device has no model for the block. */
 clv_status clv__model_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point, clv_error *error);
 
 /* Returns the block's copy time from the tables. 0 if the tables do not have it, or if the device uses host memory. */

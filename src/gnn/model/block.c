@@ -28,8 +28,8 @@ static clv_status check_form(const clv__block_form *form, clv_error *error) {
   if (sizes->rows > INT32_MAX || sizes->edges > INT64_MAX / 1024)
     return clv__error_set(
         error, CLV_NOT_SUPPORTED,
-        "a block has %llu rows and %llu edges, but rows are numbered with 31 bits: partition the graph into more parts",
-        (unsigned long long)sizes->rows, (unsigned long long)sizes->edges);
+        "a block has %llu rows and %llu edges, but at most %d and %lld are possible: partition the graph into more parts",
+        (unsigned long long)sizes->rows, (unsigned long long)sizes->edges, INT32_MAX, (long long)(INT64_MAX / 1024));
   return CLV_OK;
 }
 

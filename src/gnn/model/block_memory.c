@@ -50,8 +50,8 @@ static clv_status ask_compiler(const clv__device *device, const clv_graph_view *
   return CLV_OK;
 }
 
-/* Asks the compiler about each node by itself, because it rejects a block that does not fit into one partition, and adds up the
- * answers. Apart from its inner values, a partition needs no more memory than its nodes together. */
+/* Asks the compiler about each node by itself and adds up the answers, because the compiler rejects a block that does not fit
+ * into one partition. Apart from its inner values, a partition needs no more memory than its nodes together. */
 static clv_status ask_by_node(const clv__device *device, const clv_graph_view *view, clv__block_need *need, clv_error *error) {
   clv__arena arena;
   clv_status status = CLV_OK;

@@ -1,5 +1,5 @@
 /* Searches the graph of a GNN. The layer recogniser (onnx.c) uses these functions. This header also declares the proof of a
- * recognised model. */
+ * recognised model (prove.c). */
 #ifndef CLEAVE_GNN_MODEL_FIND_H
 #define CLEAVE_GNN_MODEL_FIND_H
 
@@ -29,15 +29,16 @@ bool clv__find_of_features(const clv__finder *finder, clv_value_id value);
  * follows nodes that only reshape it. */
 clv_value_id clv__find_through(const clv__finder *finder, clv_value_id value);
 clv_value_id clv__find_through_shapes(const clv__finder *finder, clv_value_id value);
-/* Returns whether the same operations on the same values compute both. Start with `depth` 0. */
+/* Returns whether `a` and `b` are computed by the same operations from the same values. Start with `depth` 0. */
 bool clv__find_same(const clv__finder *finder, clv_value_id a, clv_value_id b, int depth);
 
 /* Returns CLV_NOT_SUPPORTED with a message that names the node (NULL: none) and the cause. */
 clv_status clv__find_refuse(const clv__finder *finder, const clv__node *node, const char *why);
 
-/* Proves that the model computes what the graph computes. Runs both on a small random graph, node by node with the reference
- * loops. The random graph has self loops, repeated edges and a vertex without edges. If the results differ, returns
- * CLV_NOT_SUPPORTED with the worst pair of numbers. */
+/* Checks that the model computes what the graph computes. Runs both on one random graph, node by node with the reference loops.
+ * The random graph has the sizes that the model was exported for, or else is small. It has a self loop, repeated edges and (if
+ * it has more than two vertices) a vertex without edges. If the results differ, returns CLV_NOT_SUPPORTED with the worst pair
+ * of numbers. */
 clv_status clv__gnn_model_prove(const clv__finder *finder, const clv__gnn_model *model);
 
 #endif

@@ -55,8 +55,8 @@ static clv_status get_word(const json_t *object, const char *key, const char *co
     snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : ", ", words[i]);
   }
   if (value == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is missing; expected one of %s", key, all);
-  return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is '%.60s'; expected one of %s", key,
-                        word != NULL ? word : "not a string", all);
+  if (word == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is not a string; expected one of %s", key, all);
+  return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is '%.60s'; expected one of %s", key, word, all);
 }
 
 /* ---- Weights ---- */

@@ -56,7 +56,7 @@ clv_status clv__gnn_weight_copy(clv__gnn_model *model, const char *name, const c
   if ((CLV__DTYPE_BIT(from->dtype) & CLV__DTYPES_FLOAT) == 0 || !same_dims(from, rank, dims))
     return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' is %s, but the layer needs %s", name, is, should);
   if (!clv__tensor_count(&wanted, &count) || !clv__tensor_size_bytes(from, &size_bytes))
-    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' has size %s", name, is);
+    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' is %s, which is too large", name, is);
   float *kept = clv__arena_allocate_data(&model->arena, count * sizeof *kept);
   clv_tensor aligned = *from;
   aligned.data = from->dtype == CLV_F32 ? kept : clv__allocate(model->arena.allocator, size_bytes);

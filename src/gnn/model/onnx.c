@@ -204,7 +204,7 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
   return CLV_OK;
 }
 
-/* Collects the terms of the sum in `values`. */
+/* Appends the terms of the sum `value` to `values`, which has `count` items. Returns the new count, at most MOST_TERMS. */
 static uint32_t flatten(const clv__finder *f, clv_value_id value, clv_value_id *values, uint32_t count) {
   clv_value_id at = clv__find_constant(f, value) == NULL ? clv__find_through_shapes(f, value) : value;
   const clv__node *node = clv__find_maker(f, at);
@@ -280,9 +280,10 @@ static clv_status take_layer(const clv__finder *f, clv__gnn_model *model, const 
     clv_tensor wanted = layer->neighbour;
     CLV__TRY(take_product(f, model, "self", &from->self, &layer->self));
     if (layer->self.dims[0] != wanted.dims[0] || layer->self.dims[1] != wanted.dims[1])
-      return clv__error_set(f->error, CLV_INVALID_MODEL,
-                            "the weights are [%lld,%lld] and [%lld,%lld]; their shapes must be equal", (long long)wanted.dims[0],
-                            (long long)wanted.dims[1], (long long)layer->self.dims[0], (long long)layer->self.dims[1]);
+      return clv__error_set(
+          f->error, CLV_INVALID_MODEL,
+          "the weights of neighbours are [%lld,%lld], those of the vertex itself [%lld,%lld]; their shapes must be equal",
+          (long long)wanted.dims[0], (long long)wanted.dims[1], (long long)layer->self.dims[0], (long long)layer->self.dims[1]);
   } else if (from->type == CLV__GNN_GAT) {
     const int64_t *dims = from->att_src->dims + from->att_src->rank - 2;
     if (dims[0] < 1 || dims[0] > CLV__MOST_HEADS || dims[1] < 1 || dims[1] > CLV__MOST_WIDTH || dims[0] * dims[1] != rows)
@@ -309,7 +310,7 @@ static clv_status find_layers(const clv__finder *f, found **layers, size_t *coun
     found *layer = &(*layers)[*count];
     CLV__TRY(find_layer(f, at, layer));
     if (*count > 0 && layer->type != (*layers)[0].type)
-      return clv__find_refuse(f, clv__find_maker(f, at), "the type of its layer differs from that of the next layer");
+      return clv__find_refuse(f, clv__find_maker(f, at), "the type of its layer differs from that of the last layer");
     ++*count;
     at = clv__find_through(f, layer->x);
   }

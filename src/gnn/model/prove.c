@@ -1,4 +1,4 @@
-/* Proves that a recognised model computes what its graph computes. */
+/* Checks on a random graph that a recognised model computes what the ONNX graph computes from which it was recognised. */
 #include <math.h>
 
 #include "analysis/evaluate.h"
@@ -33,7 +33,7 @@ static clv_status choose_sizes(proof *p) {
   return CLV_OK;
 }
 
-/* Creates one self loop, at vertex 0. The last vertex has no edges. */
+/* Creates one self loop, at vertex 0. If there are more than two vertices, the last one has no edges. */
 static void fill_edges(proof *p) {
   uint32_t connected = p->n > 2 ? p->n - 1 : p->n;
   for (int64_t e = 0; e < p->m; ++e) {

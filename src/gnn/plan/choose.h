@@ -60,8 +60,8 @@ typedef struct clv__chosen_k {
   char reason[256];          /* why there is no plan */
   clv__least_memory least;   /* the least memory with which there would be a plan; size 0: a lack of memory is not the reason */
   clv__chosen_layer *layers; /* [layer_count] */
-  double makespan_ns, bound_ns, bound_all_ns, gap;
-  double single_ns[CLV__PEP_DEVICES]; /* the time of all layers on that device alone; INFINITY: not possible */
+  double makespan_ns, bound_ns, bound_all_ns, gap; /* gap: by how much makespan_ns exceeds bound_ns, relative to bound_ns */
+  double single_ns[CLV__PEP_DEVICES];              /* the time of all layers on that device alone; INFINITY: not possible */
   double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES];
   uint32_t switches;
 } clv__chosen_k;
@@ -77,9 +77,8 @@ typedef struct clv__choice {
 } clv__choice;
 
 /* Chooses k, and a plan for every subgraph and layer. `costs` has one entry per layer, all for one machine. The arena owns
- * everything in the choice. If no k has a plan, returns CLV_TOO_LARGE if more memory would help, otherwise CLV_NOT_SUPPORTED,
- * with the reason of every k. The same inputs give the same
- * choice. */
+ * everything in the choice. If no k has a plan, returns CLV_TOO_LARGE if more memory would help, otherwise CLV_NOT_SUPPORTED;
+ * both with the reason of every k. The same inputs give the same choice. */
 clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t layer_count, const clv__choose_cut *cuts,
                        uint32_t cut_count, const clv__choose_options *options, clv__choice *choice, clv_error *error);
 

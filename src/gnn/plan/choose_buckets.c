@@ -29,8 +29,8 @@ static clv_status make_room(const merging *s, merged *made, clv_error *error) {
   return clv__error_memory(error, s->cut->k * sizeof *made->peps);
 }
 
-/* Reorders the sequence: merging may have made the plans of some subgraphs equal, and such subgraphs
- * should form one cluster. */
+/* Reorders the sequence, because merging may have made the plans of some subgraphs equal. Subgraphs with equal plans should
+ * form one cluster. */
 static clv_status order(const merging *s, merged *made, clv_error *error) {
   uint32_t k = s->cut->k;
   clv__search search;
@@ -61,8 +61,8 @@ static clv_status order(const merging *s, merged *made, clv_error *error) {
   return CLV_OK;
 }
 
-/* Merges the buckets of `made`, which must have plans, a sequence and its makespan. Then reorders the sequence. If the reordered
- * schedule is longer than the merged one before, undoes the merges. */
+/* Merges the buckets of `made`, which must have plans, a sequence and its makespan. Then reorders the sequence. If the schedule
+ * is then longer than before reordering, undoes the merges too. */
 static clv_status merge(const merging *s, merged *made, clv_error *error) {
   merged before;
   size_t k = s->cut->k;

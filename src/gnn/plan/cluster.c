@@ -53,7 +53,8 @@ static bool try_move(clv__search *search, clv__candidate *candidate, uint32_t fr
   return true;
 }
 
-/* Moves clusters past the following ones, and subgraphs past the following ones of their cluster. */
+/* Moves each cluster behind following clusters, and each subgraph behind following subgraphs of its cluster, where that
+ * shortens the makespan. Returns whether anything was moved. */
 static bool improve(clv__search *search, clv__candidate *candidate) {
   bool improved = false;
   for (uint32_t from = 0; from < candidate->count; from = end_of(search, candidate, from)) {

@@ -24,7 +24,7 @@ typedef struct clv__pep {
   uint64_t key;                                                /* the PEP key: a hash of what clv__pep_same() compares */
 } clv__pep;
 
-/* Derives the rest from the blocks: sums, heads and tails, the key. */
+/* Computes all other members of `pep` from its blocks. */
 void clv__pep_finish(clv__pep *pep);
 /* Returns whether the keys are equal: the same blocks, devices and shares, and, on devices that need fixed shapes, the same
  * padded sizes. */

@@ -192,8 +192,8 @@ bool clv__block_is_legal(const clv__costs *costs, const clv__block_question *que
   return question->set != 0 && !((question->set & (question->set - 1)) != 0 && block->is_whole);
 }
 
-/* For two devices, one of which has too little memory for its balanced share: tries all other shares, from the balanced one on.
- */
+/* For two devices, one of which has too little memory for its balanced share: tries the other shares, those closest to the
+ * balanced one first, until some have a price. */
 static void try_all_cuts(const pricing *p, const uint32_t *devices, double balanced, double ideal_ns,
                          clv__block_answers *answers) {
   int middle = (int)lround(balanced * CLV__PEP_SHARES);

@@ -96,7 +96,7 @@ static clv_status make_per_k(clv__gnn_plan *plan, const clv__choice *choice, clv
   return CLV_OK;
 }
 
-/* Counts every part of every plan. */
+/* Determines the memory of each device that a run of the plan takes (plan->memory). Fails if a block does not fit. */
 static clv_status count_memory(clv__gnn_plan *plan, clv__gnn_memory *memory, clv_error *error) {
   if (memory == NULL) return CLV_OK;
   clv__memory_count_none(memory);

@@ -288,7 +288,7 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
   return check_clusters(r, item, where, layer);
 }
 
-/* ---- The rest ---- */
+/* ---- The file outside its layers ---- */
 
 /* Older plans, and devices without a limit, state no memory. */
 static clv_status read_memory(const reading *r, const json_t *item, clv__gnn_plan_memory *memory) {

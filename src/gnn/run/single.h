@@ -1,5 +1,5 @@
-/* The reference run: a whole graph, layer after layer, each layer as one block on one list of devices. All other ways to run
- * the model are compared with it. */
+/* The reference run: a whole graph, layer after layer, without subgraphs and PEPs, on one device or where planning places the
+ * nodes. All other ways to run the model are compared with it. */
 #ifndef CLEAVE_GNN_RUN_SINGLE_H
 #define CLEAVE_GNN_RUN_SINGLE_H
 

@@ -42,7 +42,7 @@ static clv_status take_line(const importing *in, const char *text, size_t size_b
     while (to > from && (text[to - 1] == ' ' || text[to - 1] == '\t' || text[to - 1] == '\r')) --to;
     if (out->count == MOST_FIELDS) return bad(in, "the line has more than %d fields", MOST_FIELDS);
     if (to - from >= MOST_FIELD_BYTES)
-      return bad(in, "field %u has %zu characters, which is too many", out->count + 1, to - from);
+      return bad(in, "field %u has %zu characters; at most %d are allowed", out->count + 1, to - from, MOST_FIELD_BYTES - 1);
     if (memchr(text + from, '\0', to - from) != NULL) return bad(in, "field %u contains a zero byte", out->count + 1);
     memcpy(out->fields[out->count], text + from, to - from);
     out->fields[out->count++][to - from] = '\0';

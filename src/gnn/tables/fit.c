@@ -242,8 +242,7 @@ void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, ch
   else if (known == CLV__KNOWN)
     snprintf(reason, room, "the block was measured, but its inputs or outputs are larger than any measured copy or packing");
   else if (!table->time.is_good)
-    snprintf(reason, room, "the fit of %u points predicts other points only within %.0f %%: measure more sizes",
-             table->time.points, 100 * table->time.error);
+    clv__table_fit_reason(table, reason, room);
   else
     snprintf(reason, room,
              "n %llu, m %llu is outside the measured range, n %.0f to %.0f, m %.0f to %.0f, m/n %.3g to %.3g: measure this size",

@@ -188,7 +188,7 @@ clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhe
       (overhead->kind == CLV__OVERHEAD_SWITCH) != (overhead->device[0] != '\0'))
     return clv__error_set(
         error, CLV_INVALID_ARGUMENT,
-        "overhead %s, device '%s', %g ns: times must be from 0 to 1e18 ns, and only overhead switch has a device",
+        "overhead %s, device '%s', %g ns: expected a time from 0 to 1e18 ns, and a device for 'switch', but not for others",
         clv__overhead_name(overhead->kind), overhead->device, overhead->time_ns);
   while (at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) < 0) ++at;
   bool is_there = at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) == 0;

@@ -121,7 +121,7 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
 clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const char *to, const clv__copy_point *point,
                                 clv_error *error);
 clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhead *overhead, clv_error *error);
-/* Adds a device. Returns CLV_INVALID_ARGUMENT if the tables were measured on a different device. */
+/* Adds a device. Returns CLV_INVALID_ARGUMENT if the tables were measured on a different device of the same name. */
 clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
 /* Makes the check of clv__tables_put_device() without adding the device. A device that is not in the tables is not an error. */
 clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
@@ -144,11 +144,12 @@ uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, 
  * never take less time. Below the smallest size, returns the smallest size's time. Returns false above the largest size, and
  * if fewer than two sizes were measured. Zero bytes take no time. */
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns);
-/* Explains why a time is unknown and what to do, for error messages. */
 /* Writes why the block has no fit, or why its error is large at some size (above CLV__TABLE_LARGE_ERROR), and what to do; "" if
  * neither is the case. */
 #define CLV__TABLE_LARGE_ERROR 0.5
 void clv__table_fit_reason(const clv__block_table *table, char *reason, size_t room);
+/* Writes why the time for a size is unknown, or why a plan has no price although it is known, and what to do, for error
+ * messages. */
 void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room);
 
 /* ---- Files ---- */

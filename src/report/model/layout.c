@@ -138,7 +138,8 @@ static bool add_edges(drawing *d) {
   d->to = clv__arena_allocate_zero(d->arena, most + 1, sizeof *d->to);
   d->values = clv__arena_allocate_zero(d->arena, most + 1, sizeof *d->values);
   d->out->lines = clv__arena_allocate_zero(d->arena, most + 1, sizeof *d->out->lines);
-  uint32_t *last = clv__arena_allocate_zero(d->arena, (size_t)d->graph->value_count + 1, sizeof *last); /* 1 + its last reader */
+  /* Indexed by value: 1 + the last box so far that has an edge for it; 0: none. */
+  uint32_t *last = clv__arena_allocate_zero(d->arena, (size_t)d->graph->value_count + 1, sizeof *last);
   if (d->from == NULL || d->to == NULL || d->values == NULL || d->out->lines == NULL || last == NULL) return false;
   for (uint32_t b = 0; b < d->out->box_count; ++b) {
     uint32_t count = operands_of(d, &d->out->boxes[b], &values);

@@ -20,7 +20,7 @@ function foldable(source) {
     pen.font = `${font} ${family}`;
     pens[style] = {pen, known: new Map()};
   }
-  // The sum of the widths of the letters, which is much faster to get than that of the text.
+  // Returns the sum of the widths of the letters, because that is much faster to get than the width of the whole text.
   function widthOf(text, style) {
     const {pen, known} = pens[style];
     let sum = 0;
@@ -79,7 +79,8 @@ function foldable(source) {
     return '';
   }
   const within = (name, scope) => scope && name.startsWith(scope) && '/.'.includes(name[scope.length]) ? name.slice(scope.length + 1) : name;
-  // Returns the scope of most weights of a group, such as "model.layers.3", or ''. It tells what a block is whose nodes have no scope.
+  // Returns the scope of most weights of a group, such as "model.layers.3", or ''. It can name a group whose nodes have no
+  // scope.
   function scopeOfWeights(nodes) {
     let names = nodes.flatMap(node => source.describe(node).weights.filter(name => /[/.]/.test(name))), scope = '';
     for (const least = 0.7 * names.length; names.length > 0;) {

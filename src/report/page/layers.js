@@ -1,10 +1,11 @@
-// Arranges the members of one group in layers, from top to bottom, like picture/layers.c does for files. Uses no other script.
+// Arranges the members of one group in layers, from top to bottom, as picture/layers.c does for pictures that are drawn
+// when a file is written. Uses no other script.
 //
 // arrange(items, links, above, below) takes items {width, height, port} in topological order, where `port` is 'in' for the points at which wires
 // enter the group, 'out' for those at which they leave it. A link {from, to, fromOffset, toOffset} leads from one item to a later
 // one; the offsets are those of its ends from the items' centres. Wires that enter or leave the group begin `above` pixels above the
-// content and end `below` pixels below it. It sets x (the centre) and y (the top) of every item, and sets
-// `path` (SVG path data) and `area` (its bounds) of every link. It returns the size of the drawing.
+// content and end `below` pixels below it. arrange() sets x (the centre) and y (the top) of every item, and `path` (SVG path
+// data) and `area` (the bounds of the path) of every link. It returns the size of the drawing.
 const arrange = (() => {
   const GAP = 14, ROW_GAP = 18, POINT_WIDTH = 2, POINT_WEIGHT = 16, BRANCH_WEIGHT = 0.001, SWEEPS = 6, PLACE_SWEEPS = 8;
   const TALL = 1500, RATIO = 1.5, COLUMN_GAP = 36, TURN = 8;
@@ -28,8 +29,9 @@ const arrange = (() => {
   // ranks is one line with branches. Returns all vertices, {width, weight, rank, up, down}, items first.
   function addPoints(items, links, ranks) {
     const vertices = items.map((item, i) => ({width: item.width, weight: 1, rank: ranks[i], up: [], down: [], x: 0}));
-    // `shift`: of the lower end relative to the upper end, if the part of the link is vertical. Items are above each other rather than
-    // below the lines of values that are read in several ranks, and these lines are straight.
+    // `shift`: how far the centre of `to` is right of that of `from` if this part of the link is vertical. A branch from the
+    // line of a value that is read in several ranks has a small weight: the line stays straight, and items stay below each
+    // other rather than below the line.
     const join = (from, to, shift) => {
       const weight = from >= items.length ? (to >= items.length ? 1 : BRANCH_WEIGHT) : 1;
       vertices[from].down.push({other: to, shift: -shift, weight});

@@ -67,7 +67,8 @@
   let shown = 0, graph = model.graphs[0], zoom = 1, colors = -1, chosen = null; // chosen: ['n' | 'v', id]
   let svg = null, drawn = null; // drawn: the part of the graph that is in the document, [left, top, right, bottom]
 
-  // The class of a node: the device that runs it, or of the device that was selected in the bar.
+  // Returns the class of a node: the colour of the first device that can run it or, if a device is selected in the bar, of that
+  // device if it can. 'nobody': it cannot, or no device can.
   function classOf(n) {
     const node = graph.nodes[n], verdicts = node[NODE.verdicts];
     if (node[NODE.folded]) return 'known d6';
@@ -178,7 +179,7 @@
     if (b !== undefined) list.push(drawBox(b));
     return list;
   }
-  // The first rank that ends below y.
+  // Returns the first rank that ends below y, where a rank ends 60 pixels below its boxes.
   function rankAt(y) {
     let low = 0, high = graph.ranks.length - 1;
     while (low < high) { const middle = (low + high) >> 1; if (graph.ranks[middle][1] + 60 < y) low = middle + 1; else high = middle; }
@@ -247,7 +248,7 @@
     refresh(true);
   }
   const fitting = () => Math.min((picture.clientWidth - 2) / graph.width, (picture.clientHeight - 2) / graph.height, 1.15);
-  // Of a graph that would be a thin line, "fit" shows the whole width; the map shows all of it.
+  // "fit" shows the whole graph or, if that would make it a thin line, its whole width: the map still shows all of it.
   const fit = () => setZoom(fitting() < 0.12 ? Math.min((picture.clientWidth - 2) / graph.width, 0.6) : fitting());
   function center(x, y) {
     picture.scrollLeft = x * zoom - picture.clientWidth / 2;
@@ -274,7 +275,8 @@
     listNames();
   }
   function reveal(b) {
-    if (getComputedStyle(details).position === 'fixed') picture.parentElement.scrollIntoView({block: 'start'}); // it covers the lower half of a narrow window
+    // `details` covers the lower half of a narrow window.
+    if (getComputedStyle(details).position === 'fixed') picture.parentElement.scrollIntoView({block: 'start'});
     const box = graph.boxes[b], y = topOf(graph, box), frame = picture.getBoundingClientRect();
     const free = getComputedStyle(details).position === 'fixed' ? Math.max(120, Math.min(frame.bottom, details.getBoundingClientRect().top) - frame.top) : frame.height;
     if (zoom < 0.6) setZoom(0.9);
@@ -310,7 +312,7 @@
     const rest = s[STAT.count] > s[STAT.first].length ? ', …' : '';
     return make('div', {class: 'weight'}, list, s[STAT.count] > 0 ? make('code', {}, s[STAT.first].join(', ') + rest) : null);
   }
-  // A value with its origin and its readers, or with its statistics.
+  // Describes a value: its readers if `withReaders`, otherwise the node that computes it, and its statistics, if there are any.
   function valueLine(v, withReaders) {
     const value = graph.values[v], line = make('li', {}, valueLink(v), ' ', make('code', {}, text(value[VALUE.type])));
     if (value[VALUE.kind]) line.append(soft(`, ${KIND[value[VALUE.kind]]}`));
@@ -398,7 +400,8 @@
     const element = event.target.closest('[data-n], [data-v]');
     if (element) return element.dataset.n !== undefined ? choose('n', Number(element.dataset.n), false) : choose('v', Number(element.dataset.v), false);
     if (zoom >= READABLE) return;
-    const own = svg.getBoundingClientRect(), x = (event.clientX - own.left) / zoom, y = (event.clientY - own.top) / zoom; // boxes are not elements
+    // Below READABLE, boxes are not separate elements.
+    const own = svg.getBoundingClientRect(), x = (event.clientX - own.left) / zoom, y = (event.clientY - own.top) / zoom;
     const near = (graph.byRank[rankAt(y)] || []).find(b => Math.abs(graph.boxes[b][BOX.x] - x) <= graph.boxes[b][BOX.width] / 2 + 4 / zoom);
     if (near !== undefined) choose(graph.boxes[near][BOX.kind] === 0 ? 'n' : 'v', graph.boxes[near][BOX.id], false);
   }

@@ -334,7 +334,7 @@
     for (let at = 0; at <= end; at += step) list.push(at);
     return list;
   }
-  // Shortens a lane's name to at most `room` pixels. Returns it with its width.
+  // Shortens a lane's name to at most `room` pixels. Returns the shortened name and its width.
   function fitLabel(svg, name, room) {
     const text = draw('text', {class: 'lane-label'}, name.length > 80 ? `${name.slice(0, 79)}…` : name);
     svg.append(text);

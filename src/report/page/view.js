@@ -2,7 +2,8 @@
 //
 // viewOf(box, drawn) calls drawn() after the part in view or the zoom changed.
 function viewOf(box, drawn = () => {}) {
-  let svg = null, zoom = 1, held = null, moved = false, fitted = true, width = 0; // fitted: until the user zooms or the picture grows
+  // fitted: the zoom follows the width of the box, until the user zooms or the picture grows.
+  let svg = null, zoom = 1, held = null, moved = false, fitted = true, width = 0;
   const size = () => svg.viewBox.baseVal, wide = () => Math.min(1.15, Math.max(0.02, view.fitting()));
   const view = {
     get zoom() { return zoom; },
@@ -22,7 +23,7 @@ function viewOf(box, drawn = () => {}) {
       box.scrollTop = (box.scrollTop + at[1]) * zoom / before - at[1];
       drawn();
     },
-    // Adapts the box to the size of the picture. The zoom stays, so changing the width of the window no longer changes the zoom.
+    // Adapts the SVG element to the size of the picture. From then on, a change of the window's width does not change the zoom.
     resize() {
       fitted = false;
       svg.setAttribute('width', size().width * zoom);

@@ -4,7 +4,7 @@
 #include "report/label.h"
 #include "report/picture/palette.h"
 
-/* Appends a name inside a quoted string of the DOT language. */
+/* Appends a name, escaped for the inside of a quoted string of the DOT language. */
 static void append_quoted(clv__text *text, const char *name) {
   clv__text clean;
   clv__text_init(&clean, text->allocator);

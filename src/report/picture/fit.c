@@ -23,7 +23,7 @@ double clv__fit_width(const char *content, double size) {
 }
 
 void clv__fit_append(clv__text *text, const char *content, double size, double width) {
-  /* Start with as many columns as the narrowest characters would need, which are a third of the font size wide. */
+  /* Start with the number of characters that would fit if all were the narrowest, which are a third of the font size wide. */
   size_t columns = width > 0 ? (size_t)(3 * width / size) : 0;
   clv__text shortened;
   for (;; --columns) {

@@ -9,15 +9,15 @@
 #include "base/map.h"
 
 enum {
-  LEAST_NODES = 4, /* smaller scopes are not groups */
-  LEAST_PART = 2,
+  LEAST_NODES = 4,     /* smaller scopes are not groups */
+  LEAST_PART = 2,      /* the same for partitions */
   FEW_MEMBERS = 16,    /* groups with at most this many members are not searched for blocks */
   MOST_MEMBERS = 48,   /* groups with more members are divided into runs */
   RUN_MEMBERS = 32,    /* approximate number of members of a run */
   SHORTEST_PERIOD = 4, /* of a block, in members: shorter repetitions are ignored */
   LONGEST_PERIOD = 1024,
   SHORT_PERIOD = 8,        /* blocks that are shorter must occur three times, because two are often a coincidence */
-  MOST_COMPARED = 60000000 /* limit of comparisons for all blocks together */
+  MOST_COMPARED = 60000000 /* comparisons in the whole graph, after which no more blocks are searched for */
 };
 
 /* A member of a group: a node or an inner group. */
@@ -192,7 +192,7 @@ static uint32_t same_scope(const grouping *g, uint32_t first, uint32_t end, uint
   return at;
 }
 
-/* Returns the depth from `depth` on at which not all positions have the same scope. */
+/* Returns the least depth, from `depth` on, at which not all positions have the same scope. */
 static uint32_t shared_depth(const grouping *g, uint32_t first, uint32_t end, uint32_t depth) {
   while (scope_of(g, first, depth) != CLV__NO_SCOPE && same_scope(g, first, end, depth) == end) ++depth;
   return depth;

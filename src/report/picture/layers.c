@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 };
+enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 }; /* edges across more than LONGEST_BENT ranks get no points */
 /* Two members of a rank may want the same place. The weights are relative to those of nodes, which are 1; see want(). */
 static const double POINT_WIDTH = 10, POINT_WEIGHT = 4, LEAVING_WEIGHT = 0.02;
 
@@ -36,9 +36,9 @@ static bool index_pairs(clv__arena *arena, uint32_t node_count, uint32_t count, 
   return true;
 }
 
-/* Returns the total length of a node's edges if the node had this rank. All edges that are too long to be bent count the same,
- * because they are not drawn around nodes. Edges from sources with one reader do not count, because such a source follows its
- * reader. */
+/* Returns the total length of a node's edges if the node had rank `rank`. All edges that are too long to be bent count the
+ * same, because they are not drawn around nodes. Edges from sources with one reader do not count, because such a source follows
+ * its reader. */
 static uint64_t length_of_edges(const layout *l, uint32_t v, uint32_t rank) {
   const uint32_t *ranks = l->layers->ranks;
   uint64_t sum = 0;
@@ -54,8 +54,8 @@ static uint64_t length_of_edges(const layout *l, uint32_t v, uint32_t rank) {
   return sum;
 }
 
-/* Moves nodes down to their first reader if this shortens their edges. This concerns sources, and nodes that are computed from
- * inputs alone long before their result is needed. */
+/* Moves nodes down to their first reader if this shortens their edges, or if it does not lengthen them and the reader is far
+ * away. This concerns sources, and nodes that are computed from inputs alone long before their result is needed. */
 static void lower_nodes(layout *l) {
   uint32_t *ranks = l->layers->ranks;
   for (uint32_t v = l->input->node_count; v-- > 0;) {
@@ -269,8 +269,8 @@ static bool position_nodes(layout *l) {
   return true;
 }
 
-/* Moves the part of the drawing below a gap that few edges cross back to the middle. Otherwise drawings with a thousand ranks
- * drift to one side. */
+/* Where few edges enter a rank, moves this rank and all ranks below it back to the middle. Otherwise drawings with a thousand
+ * ranks drift to one side. */
 static void recentre(layout *l) {
   enum { WINDOW = 24, MOST_LINKS = 4 };
   const double DRIFT = 160;

@@ -14,8 +14,8 @@ typedef struct clv__colors {
 
 enum { CLV__PALETTE_SIZE = 6 };
 
-/* Returns the colours with an index from clv__palette_index(). CLV__PALETTE_SIZE is the index of host memory, which has its own
- * lane if no device of the list works in it. */
+/* Returns the colours with an index from clv__palette_index(). CLV__PALETTE_SIZE is the index of host memory (for the function,
+ * UINT32_MAX), which has its own lane if no device of the list works in it. */
 static inline const clv__colors *clv__palette(uint32_t index, bool dark) {
   static const clv__colors light[] = {
       {"#f4f8fe", "#e3edfc", "#c5dafa", "#2f66b5"}, {"#f3faf5", "#e0f3e6", "#bfe5cb", "#2a8048"},

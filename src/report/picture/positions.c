@@ -4,7 +4,7 @@
 
 #include "report/picture/diagram.h"
 
-enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* pictures above TALLEST are divided into columns */
+enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* pictures higher than TALLEST are divided into columns */
 
 static double row_gap(const clv__diagram *d) {
   return d->form == CLV__FORM_LINES ? 8 : 18;
@@ -28,7 +28,7 @@ static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
-/* Counts the transfers that follow item `index`, before the next box, and come from the same box. */
+/* Counts the transfers directly after item `index` that come from the same item as `index` does. */
 static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
   uint32_t count = 0, source = d->sources[d->source_offsets[index]];
   for (uint32_t i = index + 1; i < d->item_count && !clv__item_is_box(&d->items[i]); ++i, ++count) {
@@ -83,7 +83,8 @@ static void occupy(const clv__diagram *d, heights *h, const clv__item *item) {
   h->most = larger(h->most, bottom);
 }
 
-/* Positions all items, in columns of about `limit` height. A column does not start between a box and the transfers before it. */
+/* Positions all items, in columns of about `limit` height. No column starts directly after a transfer, so that transfers stay
+ * in the same column as the box that follows them. */
 static void position_items(clv__diagram *d, heights *h, double limit) {
   h->column = 0;
   h->most = 0;

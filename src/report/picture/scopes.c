@@ -1,6 +1,6 @@
-/* See scopes.h. The order takes one ready node after the other. The next node is the first ready one in the innermost scope
- * that contains the last node and has a ready node. A tree of minima over the nodes, sorted by scope, finds it in logarithmic
- * time. */
+/* See scopes.h. The order takes one ready node after the other: a node is ready when all nodes that it reads were taken. The
+ * next node is the ready one with the lowest number in the innermost scope that contains the node taken before it and has a
+ * ready node. A tree of minima over the nodes, sorted by scope, finds it in logarithmic time. */
 #include "report/picture/scopes.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static uint32_t add_scope(naming *n, const char *key, const char *name, uint32_t
 
 /* Sets the path of a node from its name. The last word of a name is the node's own. */
 static bool split_name(naming *n, const char *name, uint32_t depth, uint32_t path[CLV__MOST_SCOPES]) {
-  enum { PART_DIGITS = 8 }; /* a scope of one part is another scope in the next part */
+  enum { PART_DIGITS = 8 }; /* keys begin with the part's scope: equal names in different parts are different scopes */
   bool slashes = strchr(name, '/') != NULL;
   name += strspn(name, "/");
   for (const char *at = name; *at != '\0' && depth < CLV__MOST_SCOPES; ++at) {
@@ -115,7 +115,7 @@ typedef struct ordering {
   uint32_t leaf_count;                /* a power of two */
   uint32_t *tree;                     /* minima of ready nodes; the leaves are from leaf_count on */
   uint32_t *slot_of;                  /* indexed by node */
-  uint32_t *low, *high;               /* by scope: its slots are low up to but excluding high */
+  uint32_t *low, *high;               /* by scope: its slots are low[scope] up to but excluding high[scope] */
   uint32_t *waits;                    /* indexed by node: the number of edges to it from nodes that were not taken yet */
   uint32_t *reader_offsets, *readers; /* CSR by node */
 } ordering;

@@ -4,26 +4,26 @@
 
 #include "base/memory.h"
 
-/* Nodes are numbered in a topological order: each follows the nodes that it reads. If there are parts, no path may leave a part
- * and return to it, and nodes of earlier parts should have lower numbers. */
+/* Nodes are numbered in a topological order: each follows the nodes that it reads. Parts, such as the partitions of a plan, are
+ * optional. No path may leave a part and return to it, and nodes of earlier parts should have lower numbers. */
 typedef struct clv__groups_input {
   uint32_t node_count, edge_count;
   const char *const *names;     /* indexed by node, such as "/encoder/layer.3/output/MatMul" or "layers.3.output.linear" */
   const char *const *operators; /* indexed by node */
-  const uint32_t *parts;        /* indexed by node, or NULL */
+  const uint32_t *parts;        /* indexed by node: the number of its part; NULL: there are no parts */
   const uint32_t *from, *to;    /* indexed by edge */
 } clv__groups_input;
 
-enum { CLV__MOST_SCOPES = 16, CLV__NO_SCOPE = 0 /* deeper scopes of a name are ignored */ };
+enum { CLV__MOST_SCOPES = 16 /* around a node: deeper ones are ignored */, CLV__NO_SCOPE = 0 };
 
 typedef struct clv__scopes {
   uint32_t (*paths)[CLV__MOST_SCOPES]; /* indexed by node: the scopes around it from the outside, then CLV__NO_SCOPE */
   uint32_t count;                      /* number of scopes, including CLV__NO_SCOPE */
   const char **names;                  /* by scope: the whole path, such as "encoder/layer.3"; NULL for a part */
-  uint32_t *parts;                     /* by scope: the part, if it is one */
+  uint32_t *parts;                     /* by scope: the number of the part, if the scope is a part */
 } clv__scopes;
 
-/* Both return false if memory runs out. If there are parts, they are the outermost scopes. */
+/* Both return false if memory runs out. If there are parts, they are the outermost scopes. `order` gets all nodes, in order. */
 bool clv__scopes_make(const clv__groups_input *input, clv__arena *arena, clv__scopes *scopes);
 bool clv__scopes_order(const clv__groups_input *input, const clv__scopes *scopes, clv__arena *arena, uint32_t *order);
 

@@ -84,7 +84,7 @@ static void draw_lines(clv__picture *p) {
   }
 }
 
-/* Appends the label of a transfer: "relu  ·  3.1 MiB  ·  0.31 ms". */
+/* Appends the label of a transfer, such as "relu · 3.1 MiB · 0.31 ms". */
 static void append_transfer(const clv__picture *p, const clv__item *item, double width, clv__text *line) {
   clv__text rest;
   char label[CLV__LABEL_BYTES];

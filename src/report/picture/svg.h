@@ -12,7 +12,7 @@ void clv__report_svg(const clv_plan *plan, clv__text *text);
 
 /* Appends the picture as an element for a web page, without head and colours, which the page provides. Boxes have the attribute
  * data-p (number of the partition), chips data-n (number of the node). Without `collapse`, draws all nodes or, if there are too
- * many, returns false and appends nothing. */
+ * many, returns false and appends nothing. Also returns false if memory runs out, which sets text->failed. */
 bool clv__svg_embed(const clv_plan *plan, bool collapse, clv__text *text);
 /* Append CSS rules for the pictures: their colours, on a light or a dark background, and their fonts. */
 void clv__svg_colors(bool dark, clv__text *text);

@@ -50,7 +50,7 @@ static void draw_values(clv__picture *p, double x, double y, double room, const 
   clv__svg_finish_text(p->text, &type);
 }
 
-/* Appends the operators of a partition: at most `most`, and as many as fit into `room` pixels, but at least one. */
+/* Sets `line` to the operators of a partition: at most `most`, and as many as fit into `room` pixels, but at least one. */
 static void append_operators(const clv_plan *plan, const clv__partition *partition, uint32_t most, double room, clv__text *line) {
   bool failed = line->failed;
   for (uint32_t limit = most; limit > 0; --limit) {

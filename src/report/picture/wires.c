@@ -98,7 +98,8 @@ static double next_tap(const wiring *w, uint32_t index) {
   return item->y + fmin(down, item->height - 6);
 }
 
-/* Chooses the taps of the lines that leave an item on one side, then a track that is free from the item to the last tap. */
+/* Chooses the taps of the lines that leave an item on one side, then a track that is free from the item to the last tap. If
+ * there is none, marks replace these lines. */
 static void choose_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box, double (*ends)[2][MOST_TRACKS]) {
   clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -291,7 +292,7 @@ static bool draw_marks(wiring *w) {
       uint32_t side = box ? (uint32_t)LEFT : side_of(d, &d->items[i], to);
       if (mark_of[sink] == CLV__NO_ID) {
         mark_of[sink] = d->mark_count++;
-        /* The mark is at the outer side of a box, or at the start of a transfer's line, on the side away from its target. */
+        /* The mark is to the left of a box, or at the start of a transfer's line, on the side away from the line's end. */
         d->marks[mark_of[sink]] = (clv__mark){.x = edge_x(d, to, to->from, side), .right = !box && side == LEFT};
         d->marks[mark_of[sink]].y = box ? to->y + fmin(to->height / 2, 30) : to->y;
       }
