@@ -118,8 +118,8 @@ static clv_status loop_results(loop *l, clv_tensor *outputs) {
   return CLV_OK;
 }
 
-/* Sets the types of the scan outputs' slices if no iteration ran, from inference. Dimensions that inference cannot determine are
- * 0. */
+/* For a loop of which no iteration ran: takes the types of the scan outputs' slices from inference. Sets dimensions that
+ * inference cannot determine to 0. */
 static clv_status empty_slices(loop *l, const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const int64_t *axes) {
   clv_tensor *types = clv__allocate_zero(l->allocator, l->node->output_count * sizeof *types);
   if (types == NULL) return clv__error_memory(l->error, l->node->output_count * sizeof *types);

@@ -67,7 +67,8 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
     clv__tensor_text(tensor, given, sizeof given);
     clv__tensor_text(&result, made, sizeof made);
     clv__release(f->allocator, result.data);
-    return clv__error_set(f->error, CLV_INVALID_ARGUMENT, "its %s produces %s from %s", name, made, given);
+    return clv__error_set(f->error, CLV_INVALID_ARGUMENT, "its %s produces %s from %s; expected the same type", name, made,
+                          given);
   }
   clv__release(f->allocator, tensor->data);
   *tensor = result;

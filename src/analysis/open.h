@@ -22,7 +22,8 @@ typedef struct clv__open {
   const clv_tensor *typical;
 } clv__open;
 
-/* `open` is NULL if every size is known. `given` are the sizes that `shapes` was inferred with. Allocates in `arena`. */
+/* Sets `*open`; NULL if every size is known. `given` are the sizes that `shapes` was inferred with. The result is allocated in
+ * `arena`. */
 clv_status clv__open_find(const clv_graph *graph, const clv__shapes *shapes, const clv__shape_given *given, uint32_t given_count,
                           clv__arena *arena, const clv__open **open, clv_error *error);
 
