@@ -195,7 +195,8 @@ static void *map_constant(const clv__node *node, const clv_tensor *output, clv__
   return map_fill(element, element_bytes, size_bytes, budget, arena, fills);
 }
 
-/* Runs the node's kernel, with outputs in the arena. `*computed` is false if the kernel does not support the node. */
+/* Runs the node's kernel, with outputs in the arena. `*computed` becomes true if it ran. That the kernel does not support the
+ * node is not an error. */
 static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
                           clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
   const clv__node *node = &graph->nodes[id];

@@ -7,7 +7,7 @@
 #include "analysis/shapes.h"
 #include "check/check.h"
 
-#define CLV__CHECK_POISON 0xff /* byte that makes every float NaN */
+#define CLV__CHECK_POISON 0xff /* a float in memory filled with this byte is NaN */
 
 /* The results of the reference evaluator for every value of a graph. */
 typedef struct clv__check_truth {
@@ -104,7 +104,8 @@ bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *
  * the text, if a call fails or an output differs. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* Compiles the program's view, unless it is compiled, and runs it once. Returns true, or false with the text. */
+/* Compiles the program's view, unless it is compiled, and runs it once. Returns false, with the text, if a call fails or an
+ * output differs from `values`. */
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes);
 
 /* Returns false if the two tensors differ, with a text such as "'y' f32[4,8]: element 3 is 0.5; expected 0.25 (tolerance 1e-05)".
