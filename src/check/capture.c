@@ -33,8 +33,10 @@ static bool record(recording *r, uint32_t times) {
   if (status == CLV_OK && r->captured != NULL) return true;
   if (status == CLV_NOT_SUPPORTED)
     clv__check_skip(check, r->scene.what, "capturing: %s", error.message[0] != '\0' ? error.message : "(no text)");
+  else if (status == CLV_OK)
+    clv__check_fail(check, r->scene.what, "capture->end returned 'ok', but no capture");
   else
-    clv__check_failed_call(check, r->scene.what, "capture->begin, execute, capture->end", status, &error);
+    clv__check_failed_call(check, r->scene.what, "capture->begin, execute or capture->end", status, &error);
   r->captured = NULL;
   return false;
 }
@@ -142,7 +144,9 @@ static void check_bind(recording *r, uint64_t seed) {
     if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind to the first memory again", status, &error);
   }
   if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
-    if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched after capture->bind to the first memory again");
+    const char *how = status == CLV_OK ? "launched after capture->bind to the first memory again"
+                                       : "launched after capture->bind returned 'not supported'";
+    if (feed(r, seed + 2)) check_launch(r, r->job.stream, how);
   }
   clv__check_job_finish(&other);
 }
