@@ -62,7 +62,7 @@ static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base,
   return axes;
 }
 
-/* Whether `dim`, the size of axis `axis` of output 0, is the multiple of `base` that the node's padding rule predicts from the
+/* Whether `dim`, the size of axis `axis` of an output, is the multiple of `base` that the node's padding rule predicts from the
  * input's size, `factor` times `base`. A symbol that inference created and that no earlier value has is recorded as this
  * multiple. */
 static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_t base, int64_t factor, int64_t dim) {

@@ -115,7 +115,7 @@ static clv_status run_eye_like(const clv__kernel_call *call) {
 static bool accepts_eye_like(const clv__kernel_call *call, char reason[160]) {
   clv_dtype dtype = (clv_dtype)clv__attribute_int(call->attributes, "dtype", call->inputs[0].dtype);
   if (clv_dtype_size_bytes(dtype) != 0 && dtype != CLV_STRING) return true;
-  snprintf(reason, 160, "dtype %d not supported", (int)dtype);
+  snprintf(reason, 160, "attribute dtype has the value %d, which is not supported", (int)dtype);
   return false;
 }
 

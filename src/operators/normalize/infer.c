@@ -133,7 +133,7 @@ static bool independent_layer_norm(clv__padding *padding) {
     for (int32_t own = 0; clv__infer_has(node, i) && own < other->rank; ++own) {
       int32_t at = own + x->rank - other->rank;
       if (at >= 0 && (padding->inputs[0] >> at & 1u) != 0 && other->dims[own] != 1)
-        return clv__padding_no(padding, "its input %u has a different open size along axis %d", i, (int)at);
+        return clv__padding_no(padding, "its input %u does not have the open size that input 0 has along axis %d", i, (int)at);
     }
   }
   return clv__padding_pass(padding);

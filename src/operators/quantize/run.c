@@ -118,7 +118,7 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* DynamicQuantizeLinear: maps the range of the values, extended to include 0, to 0 to 255. */
+/* DynamicQuantizeLinear: maps the range of the values, extended to include 0, to [0, 255]. */
 static clv_status run_dynamic(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = clv__call_output(call, 0);
   const clv_tensor *scale_out = clv__call_output(call, 1), *zero_out = clv__call_output(call, 2);

@@ -84,8 +84,8 @@ static size_t scratch_topk(const clv__kernel_call *call) {
   return fits ? size_bytes : SIZE_MAX;
 }
 
-/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. If it is
- * stopped, the heap is incomplete. */
+/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. If the
+ * call is stopped, the heap is incomplete. */
 static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int64_t inner, bool largest, int64_t k,
                         candidate *heap, const clv__stop *stop) {
   for (int64_t i = 0; i < length && !clv__is_stopped(stop); ++i) {
