@@ -34,7 +34,9 @@ static clv_status instance_infer(clv__infer *infer) {
 static clv_status group_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
-  if (groups < 1 || (channels >= 0 && channels % groups != 0)) {
+  if (groups < 1)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_groups is %lld; expected 1 or more", (long long)groups);
+  if (channels >= 0 && channels % groups != 0) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels are not divisible by num_groups %lld",
                           (long long)channels, (long long)groups);
   }

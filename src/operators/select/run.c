@@ -176,9 +176,13 @@ static clv_status run_compress(const clv__kernel_call *call) {
   for (int64_t i = 0; i < call->inputs[1].dims[0]; ++i) {
     if (clv__is_stopped(call->stop)) return CLV_OK;
     if (condition[i] == 0) continue;
-    if (i >= in.dims[axis] || to >= call->outputs[0].dims[axis]) {
+    if (i >= in.dims[axis]) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects element %lld, but there are only %lld",
                             (long long)i, (long long)in.dims[axis]);
+    }
+    if (to >= call->outputs[0].dims[axis]) {
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects more elements than the output has, %lld",
+                            (long long)call->outputs[0].dims[axis]);
     }
     copy_item(&in, &call->outputs[0], axis, i, to++);
   }
