@@ -4,8 +4,8 @@
  * that axis (operators/common/padding.h). A set of nodes that are each independent along their open axes can be padded as a
  * whole.
  *
- * A size is a symbol. Most symbols are their own base. A symbol that follows from another through a Reshape ([N,64] to [64 N]) is
- * a multiple of the other symbol. Its padded size is the same multiple of the other's padded size. */
+ * An open size is a symbol. Most symbols are their own base. A symbol that follows from another through a Reshape
+ * ([N,64] to [64 N]) is a multiple of the other symbol. Its padded size is the same multiple of the other's padded size. */
 #ifndef CLEAVE_ANALYSIS_OPEN_H
 #define CLEAVE_ANALYSIS_OPEN_H
 

@@ -33,8 +33,8 @@ typedef struct clv__check_program {
 } clv__check_program;
 
 /* Creates a view of the graph for supports() and compile(), but does not compile it. The view has the sizes of `inputs`, the
- * graph's inputs, or the declared sizes if it is NULL. `nodes` are the ids of its nodes; NULL: all nodes whose results are not
- * known at plan time. Call clv__check_program_finish() even if this fails. */
+ * graph's inputs, or the declared sizes if `inputs` is NULL. `nodes` are the ids of its nodes; NULL: all nodes whose results
+ * are not known at plan time. Call clv__check_program_finish() even if this fails. */
 clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, const clv_node_id *nodes,
                                    uint32_t node_count, clv__check_program *program, clv_error *error);
 /* Compiles the view, and uploads the weights that the executable needs. */
