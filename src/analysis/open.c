@@ -106,8 +106,8 @@ static bool outputs_follow(clv__padding *padding, const uint32_t *covered) {
     const clv_tensor *type = &padding->node->outputs[o];
     for (int32_t d = 0; type->dtype != CLV_DTYPE_NONE && type->data == NULL && d < type->rank; ++d) {
       if (type->dims[d] >= 0 || (covered[o] >> d & 1u) != 0) continue;
-      memcpy(padding->reason, "padding its input would change the size of its output",
-             sizeof "padding its input would change the size of its output");
+      memcpy(padding->reason, "an open size of its outputs does not come from one of its inputs",
+             sizeof "an open size of its outputs does not come from one of its inputs");
       return false;
     }
   }
