@@ -203,7 +203,7 @@ static void check_dropped(clv__check *check, uint64_t seed, clv_capture_mode mod
 void clv__check_capture(clv__check *check) {
   const clv_backend *b = check->backend;
   if (b->capture == NULL) {
-    clv__check_skip(check, "captures", "the backend lacks these optional slots");
+    clv__check_skip(check, "captures", "the backend lacks the optional slots of 'capture'");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {

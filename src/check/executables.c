@@ -207,7 +207,7 @@ void clv__check_executables(clv__check *check) {
     check_without_view(check, check->seed + 43u * i);
   }
   if (check->backend->save == NULL) {
-    clv__check_skip(check, "saving and loading", "the backend lacks these optional slots: it cannot save executables");
+    clv__check_skip(check, "saving and loading", "the backend lacks the optional slots of 'save': it cannot save executables");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 4) && check->devices != NULL; ++i) {

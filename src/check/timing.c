@@ -118,7 +118,7 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
 void clv__check_timing(clv__check *check) {
   uint32_t looked = 0, refused = 0;
   if (check->backend->timing == NULL) {
-    clv__check_skip(check, "times of steps", "the backend lacks these optional slots");
+    clv__check_skip(check, "times of steps", "the backend lacks the optional slots of 'timing'");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {
