@@ -91,8 +91,8 @@ static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor
     for (int32_t d = 0; d < type->rank; ++d) {
       if ((padding->outputs[o] >> d & 1u) == 0) continue;
       if (trace(f, padding, d, base, factor, type->dims[d])) continue;
-      memcpy(padding->reason, "the size of its output cannot be derived from its inputs",
-             sizeof "the size of its output cannot be derived from its inputs");
+      memcpy(padding->reason, "the size of its output is not a known multiple of an open size of its inputs",
+             sizeof "the size of its output is not a known multiple of an open size of its inputs");
       return false;
     }
     covered[o] |= padding->outputs[o];
