@@ -161,7 +161,7 @@ clv__aten_value clv__aten_real_input(clv__aten_node *node, uint32_t index);
 static inline clv_dtype clv__aten_wide(clv_dtype dtype) {
   return dtype == CLV_F16 || dtype == CLV_BF16 ? CLV_F32 : dtype;
 }
-/* Returns an input as clv__aten_real_input(), cast to clv__aten_wide() of its dtype. */
+/* Returns an input as clv__aten_real_input() does, cast to clv__aten_wide() of its dtype. */
 clv__aten_value clv__aten_wide_input(clv__aten_node *node, uint32_t index);
 
 #endif
