@@ -51,7 +51,7 @@ static clv_status layer_infer(clv__infer *infer) {
   int64_t stash = clv__attribute_int(infer->attributes, "stash_type", 1);
   if (stash != CLV_F32 && stash != CLV_BF16 && stash != CLV_F16 && stash != CLV_F64) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "attribute stash_type is %lld, which is not the number of a float dtype", (long long)stash);
+                          "attribute stash_type is %lld; expected 1 (f32), 10 (f16), 11 (f64) or 16 (bf16)", (long long)stash);
   }
   CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
   CLV__TRY(clv__check_broadcasts_to(infer, 1, x));
