@@ -8,9 +8,9 @@
 
 #include "graph/view.h"
 
-/* Runs one node. `inputs` (captures last) may be unaligned; an absent input has dtype CLV_DTYPE_NONE. On return `outputs[i]` is
- * typed and its data is allocated with `allocator`; the caller owns it. An output that the node omits gets dtype
- * CLV_DTYPE_NONE. */
+/* Runs one node. `inputs` (captures last) may be unaligned; an absent input has dtype CLV_DTYPE_NONE. On success `outputs[i]`
+ * is typed, and its data is from `allocator`; the caller releases the data. An output that the node omits gets dtype
+ * CLV_DTYPE_NONE. On failure all `outputs` are zero. */
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 
@@ -23,7 +23,8 @@ clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, con
 typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error);
 
 /* Runs a graph. `inputs` are in the order of graph->inputs; an absent input takes its initializer. `captures` are in the order of
- * the node's captures (NULL for a model). `outputs` are as for clv__node_evaluate(). `watch` may be NULL. */
+ * the node's captures (NULL for a model). `outputs` are as for clv__node_evaluate(), in the order of graph->outputs.
+ * `watch` may be NULL. */
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
 

@@ -33,7 +33,7 @@ static clv_status read_sizes(batch *b) {
     if (scanned && b->steps < 0) b->steps = t->dims[1];
     if (t->dims[0] != b->sequences || (scanned && t->dims[1] != b->steps)) {
       return clv__error_set(b->error, CLV_INVALID_ARGUMENT,
-                            "input %u differs from the others in its number of sequences or steps", i + 1);
+                            "input %u differs from an earlier input in its number of sequences or steps", i + 1);
     }
   }
   return CLV_OK;
@@ -70,7 +70,8 @@ static clv_status view_sequence(const batch *b, uint32_t index, int64_t at, int6
   return CLV_OK;
 }
 
-/* Copies the result of one sequence into its place. The first result determines the type of all. */
+/* Copies the result of one sequence into its place in the output. The first result determines the output's type, which all
+ * later results must have. */
 static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tensor *result, clv_tensor *output) {
   const bool scanned = index >= b->state_count;
   clv_tensor one = *result;
@@ -97,8 +98,8 @@ static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tens
   bool same = output->dtype == one.dtype && output->rank == one.rank + 1;
   for (int32_t d = 0; same && d < one.rank; ++d) same = output->dims[d + 1] == one.dims[d];
   if (!same) {
-    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "output %u of sequence %lld differs in type from the other sequences",
-                          index, (long long)at);
+    return clv__error_set(b->error, CLV_INVALID_ARGUMENT,
+                          "output %u of sequence %lld differs in type from that of the first sequence", index, (long long)at);
   }
   if (used > 0) memcpy((char *)output->data + (size_t)at * bytes, result->data, used);
   return CLV_OK;

@@ -118,8 +118,8 @@ static clv_status loop_results(loop *l, clv_tensor *outputs) {
   return CLV_OK;
 }
 
-/* Sets the types of the scan outputs' slices if no iteration ran, from inference. Dimensions that inference cannot determine are
- * 0. */
+/* For a loop of which no iteration ran: takes the types of the scan outputs' slices from inference. Sets dimensions that
+ * inference cannot determine to 0. */
 static clv_status empty_slices(loop *l, const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const int64_t *axes) {
   clv_tensor *types = clv__allocate_zero(l->allocator, l->node->output_count * sizeof *types);
   if (types == NULL) return clv__error_memory(l->error, l->node->output_count * sizeof *types);
@@ -150,8 +150,13 @@ static clv_status empty_slices(loop *l, const clv_graph *graph, clv_node_id id, 
 static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l, const clv_tensor *inputs, clv_tensor *outputs) {
   const clv__node *node = l->node;
   uint32_t given = clv__node_explicit_inputs(node);
-  if (given < 2 || l->body->input_count != given || l->body->output_count != node->output_count + 1 ||
-      node->output_count < given - 2) {
+  if (given < 2 || node->output_count < given - 2) {
+    return clv__error_set(l->error, CLV_INVALID_MODEL,
+                          "it has %u input%s and %u output%s; expected a trip count, a condition, and an output for each "
+                          "further input",
+                          given, CLV__S(given), node->output_count, CLV__S(node->output_count));
+  }
+  if (l->body->input_count != given || l->body->output_count != node->output_count + 1) {
     return clv__error_set(l->error, CLV_INVALID_MODEL,
                           "it has %u input%s and %u output%s, but its body has %u input%s and %u output%s; expected as many "
                           "inputs and one more output",
@@ -285,14 +290,17 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
   const clv__node *node = l->node;
   uint32_t given = clv__scan_inputs(node);
   int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
-  if (scanned < 1 || scanned > 64 || scanned > given || l->body->input_count != given ||
-      l->body->output_count != node->output_count || node->output_count < given - (uint32_t)scanned) {
+  if (scanned < 1 || scanned > 64 || scanned > given || node->output_count < given - (uint32_t)scanned) {
     return clv__error_set(l->error, CLV_INVALID_MODEL,
-                          "it has %u input%s (num_scan_inputs is %lld) and %u output%s, which do not match the %u input%s and %u "
-                          "output%s of its body",
-                          given, CLV__S(given), (long long)scanned, node->output_count, CLV__S(node->output_count),
-                          l->body->input_count, CLV__S(l->body->input_count), l->body->output_count,
-                          CLV__S(l->body->output_count));
+                          "it has %u input%s (num_scan_inputs is %lld) and %u output%s; expected 1 to 64 scan inputs, and an "
+                          "output for each further input",
+                          given, CLV__S(given), (long long)scanned, node->output_count, CLV__S(node->output_count));
+  }
+  if (l->body->input_count != given || l->body->output_count != node->output_count) {
+    return clv__error_set(l->error, CLV_INVALID_MODEL,
+                          "it has %u input%s and %u output%s, which do not match the %u input%s and %u output%s of its body",
+                          given, CLV__S(given), node->output_count, CLV__S(node->output_count), l->body->input_count,
+                          CLV__S(l->body->input_count), l->body->output_count, CLV__S(l->body->output_count));
   }
   scan s = {.input_count = (uint32_t)scanned};
   l->carried_count = given - s.input_count;

@@ -12,20 +12,20 @@ typedef struct clv__evaluation {
   const clv_evaluation *by; /* NULL: the reference loops run the nodes, to the end */
 } clv__evaluation;
 
-/* Like clv__graph_evaluate() and clv__node_evaluate(), at the depth and with the function that `how` gives. */
+/* Like clv__graph_evaluate() and clv__node_evaluate(), at the depth and with the functions that `how` gives. */
 clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
                                   clv_tensor *outputs, clv__value_fn watch, void *cookie, const clv__evaluation *how,
                                   const clv_allocator *allocator, clv_error *error);
 clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                  const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 
-/* Runs an If, Loop, Scan or FlexAttention node; its bodies run as `how` says. `outputs` are zeroed on entry. On failure, the
- * outputs that have a dtype hold data that the caller must free. */
+/* Runs an If, Loop, Scan or FlexAttention node; its bodies run as `how` says. The caller has zeroed `outputs`. On failure, it
+ * must free the data of the outputs that have a dtype. */
 clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 
-/* Runs a Loop or Scan node once. For Scan of opset 8 it runs one sequence, and `inputs` begins after the lengths;
- * evaluate_batched.c runs all sequences. */
+/* Runs all iterations of a Loop or Scan node. For Scan of opset 8 it runs those of one sequence, and `inputs` begins after the
+ * lengths; clv__scan_evaluate_batched() calls it for each sequence. */
 clv_status clv__body_iterate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const clv_tensor *captures,
                              clv_tensor *outputs, const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs,

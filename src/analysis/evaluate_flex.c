@@ -67,7 +67,8 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
     clv__tensor_text(tensor, given, sizeof given);
     clv__tensor_text(&result, made, sizeof made);
     clv__release(f->allocator, result.data);
-    return clv__error_set(f->error, CLV_INVALID_ARGUMENT, "its %s produces %s from %s", name, made, given);
+    return clv__error_set(f->error, CLV_INVALID_ARGUMENT, "its %s produces %s from %s; expected the same type", name, made,
+                          given);
   }
   clv__release(f->allocator, tensor->data);
   *tensor = result;
@@ -127,7 +128,7 @@ clv_status clv__flex_evaluate(const clv_graph *graph, clv_node_id id, const clv_
   if (aligned == NULL) return clv__error_memory(error, count * sizeof *aligned);
   clv_status status = clv__operands_align(inputs, count, SIZE_MAX, aligned, allocator, error);
   if (status == CLV_OK) {
-    status = clv__node_infer(graph, id, aligned, &type, error); /* also checks the types that the bodies produce */
+    status = clv__node_infer(graph, id, aligned, &type, error); /* modify() checks the bodies */
     flex f = {.node = node, .inputs = aligned, .how = how, .allocator = allocator, .error = error};
     const int64_t asked = clv__attribute_int(node->attributes, "softmax_precision", 0);
     f.precision = asked != 0 ? (clv_dtype)asked : aligned[0].dtype == CLV_F64 ? CLV_F64 : CLV_F32;

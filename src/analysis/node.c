@@ -83,13 +83,19 @@ static clv_status check_opset(const clv__node *node, clv_error *error) {
 static clv_status check_arity(const clv__op *op, const clv__node *node, clv_error *error) {
   uint32_t inputs = clv__node_explicit_inputs(node);
   if (inputs < op->min_inputs || (op->max_inputs != CLV__ANY_COUNT && inputs > op->max_inputs)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u input%s; expected %u%s", inputs, CLV__S(inputs), op->min_inputs,
-                          op->max_inputs == op->min_inputs ? "" : ", plus optional ones");
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u input%s; expected %s%u", inputs, CLV__S(inputs),
+                          op->max_inputs == op->min_inputs ? ""
+                          : inputs < op->min_inputs        ? "at least "
+                                                           : "at most ",
+                          inputs < op->min_inputs ? op->min_inputs : op->max_inputs);
   }
   if (node->output_count < op->min_outputs || (op->max_outputs != CLV__ANY_COUNT && node->output_count > op->max_outputs)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u output%s; expected %u%s", node->output_count,
-                          CLV__S(node->output_count), op->min_outputs,
-                          op->max_outputs == op->min_outputs ? "" : ", plus optional ones");
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u output%s; expected %s%u", node->output_count,
+                          CLV__S(node->output_count),
+                          op->max_outputs == op->min_outputs     ? ""
+                          : node->output_count < op->min_outputs ? "at least "
+                                                                 : "at most ",
+                          node->output_count < op->min_outputs ? op->min_outputs : op->max_outputs);
   }
   if (op->max_outputs == 1 && node->outputs[0] == CLV__NO_ID) {
     return clv__error_set(error, CLV_INVALID_MODEL, "its only output is omitted");

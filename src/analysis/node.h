@@ -16,10 +16,11 @@ static inline uint32_t clv__node_explicit_inputs(const clv__node *node) {
 }
 
 /* Copies `inputs` to `aligned`. A tensor whose data is not aligned to its element gets an aligned copy of the data. A float
- * tensor that is not aligned and larger than `float_limit_bytes` gets no data at all, because inference reads only small ones. */
+ * tensor that is not aligned and is larger than `float_limit_bytes` gets no data at all, because inference reads only small
+ * ones. */
 clv_status clv__operands_align(const clv_tensor *inputs, uint32_t count, size_t float_limit_bytes, clv_tensor *aligned,
                                const clv_allocator *allocator, clv_error *error);
-/* Frees the copies of data. */
+/* Frees the copies that clv__operands_align() made. */
 void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor *aligned, const clv_allocator *allocator);
 
 /* An error if the node does not have the inputs and outputs that its operator needs, or if the operator had another meaning in

@@ -62,7 +62,7 @@ static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base,
   return axes;
 }
 
-/* Whether `dim`, the size of axis `axis` of output 0, is the multiple of `base` that the node's padding rule predicts from the
+/* Whether `dim`, the size of axis `axis` of an output, is the multiple of `base` that the node's padding rule predicts from the
  * input's size, `factor` times `base`. A symbol that inference created and that no earlier value has is recorded as this
  * multiple. */
 static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_t base, int64_t factor, int64_t dim) {
@@ -91,8 +91,8 @@ static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor
     for (int32_t d = 0; d < type->rank; ++d) {
       if ((padding->outputs[o] >> d & 1u) == 0) continue;
       if (trace(f, padding, d, base, factor, type->dims[d])) continue;
-      memcpy(padding->reason, "the size of its output cannot be derived from its inputs",
-             sizeof "the size of its output cannot be derived from its inputs");
+      memcpy(padding->reason, "the size of its output is not a known multiple of an open size of its inputs",
+             sizeof "the size of its output is not a known multiple of an open size of its inputs");
       return false;
     }
     covered[o] |= padding->outputs[o];
@@ -106,8 +106,8 @@ static bool outputs_follow(clv__padding *padding, const uint32_t *covered) {
     const clv_tensor *type = &padding->node->outputs[o];
     for (int32_t d = 0; type->dtype != CLV_DTYPE_NONE && type->data == NULL && d < type->rank; ++d) {
       if (type->dims[d] >= 0 || (covered[o] >> d & 1u) != 0) continue;
-      memcpy(padding->reason, "padding its input would change the size of its output",
-             sizeof "padding its input would change the size of its output");
+      memcpy(padding->reason, "an open size of its outputs does not come from one of its inputs",
+             sizeof "an open size of its outputs does not come from one of its inputs");
       return false;
     }
   }

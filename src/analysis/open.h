@@ -4,8 +4,8 @@
  * that axis (operators/common/padding.h). A set of nodes that are each independent along their open axes can be padded as a
  * whole.
  *
- * A size is a symbol. Most symbols are their own base. A symbol that follows from another through a Reshape ([N,64] to [64 N]) is
- * a multiple of the other symbol. Its padded size is the same multiple of the other's padded size. */
+ * An open size is a symbol. Most symbols are their own base. A symbol that follows from another through a Reshape
+ * ([N,64] to [64 N]) is a multiple of the other symbol. Its padded size is the same multiple of the other's padded size. */
 #ifndef CLEAVE_ANALYSIS_OPEN_H
 #define CLEAVE_ANALYSIS_OPEN_H
 
@@ -22,7 +22,8 @@ typedef struct clv__open {
   const clv_tensor *typical;
 } clv__open;
 
-/* `open` is NULL if every size is known. `given` are the sizes that `shapes` was inferred with. Allocates in `arena`. */
+/* Sets `*open`; NULL if every size is known. `given` are the sizes that `shapes` was inferred with. The result is allocated in
+ * `arena`. */
 clv_status clv__open_find(const clv_graph *graph, const clv__shapes *shapes, const clv__shape_given *given, uint32_t given_count,
                           clv__arena *arena, const clv__open **open, clv_error *error);
 

@@ -32,7 +32,7 @@ bool clv__fold_is_too_large(const clv_tensor *value, const clv__file_map_list *f
   return false;
 }
 
-/* The number of operations of a call whose shapes are known. */
+/* The cost of a call whose shapes are known: its FLOPs, plus the bytes that it reads and writes. */
 static double operations_of(const clv__op *op, const clv_node_call *call) {
   const clv__infer infer = {.op = call->op,
                             .opset = call->opset,
@@ -157,8 +157,8 @@ static void *existing_bytes(const clv_graph *graph, const clv__node *node, const
   return source->data;
 }
 
-/* Returns at least `size_bytes` in which the element repeats: an existing mapping, or a new one with room for later constants, if
- * the budget suffices for the memory behind it. */
+/* Returns a mapping of at least `size_bytes` in which the element repeats: an existing one, or a new one with room for later
+ * constants. NULL if the budget does not suffice for the memory behind a new one, or if the system cannot map it. */
 static void *map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__fold_budget *budget, clv__arena *arena,
                       clv__file_map_list **fills) {
   enum { ROOM_BYTES = 16 << 20 };
@@ -195,7 +195,8 @@ static void *map_constant(const clv__node *node, const clv_tensor *output, clv__
   return map_fill(element, element_bytes, size_bytes, budget, arena, fills);
 }
 
-/* Runs the node's kernel, with outputs in the arena. `*computed` is false if the kernel does not support the node. */
+/* Runs the node's kernel, with outputs in the arena. `*computed` becomes true if it ran. That the kernel does not support the
+ * node is not an error. */
 static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
                           clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
   const clv__node *node = &graph->nodes[id];

@@ -7,15 +7,15 @@
 /* The memory and work that folding may still use. The limit keeps a small model from making planning slow or large. */
 typedef struct clv__fold_budget {
   size_t bytes;      /* for computed values, and for temporary values in bodies */
-  double operations; /* FLOPs of the reference loops */
+  double operations; /* FLOPs of the reference loops, plus the bytes that they read and write */
 } clv__fold_budget;
 
 /* Returns the budget of a graph: 64 MiB (or graph->fold_bytes) and 10^9 operations, plus four bytes and a hundred operations for
  * each byte of its weights. `graph` NULL: the budget of a graph without weights. */
 clv__fold_budget clv__fold_budget_of(const clv_graph *graph);
 
-/* Whether the value is in one of the mappings `fills` and larger than the rest of the budget. Its data is not to be read when
- * planning: every page that is read counts as memory of the process. */
+/* Whether the value is in one of the mappings `fills` and larger than what is left of the budget. If so, planning must not read
+ * its data, because every page that is read counts as memory of the process. */
 bool clv__fold_is_too_large(const clv_tensor *value, const clv__file_map_list *fills, const clv__fold_budget *budget);
 
 /* Computes node `id` if all its inputs are known, its outputs are static and at most `limit_bytes` each, and its cost is within

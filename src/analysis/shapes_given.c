@@ -34,7 +34,7 @@ static clv_status bind_symbol(const clv_graph *graph, const clv__shape_given *gi
   for (uint32_t k = 0; k < graph->symbol_count; ++k) list_name(list, sizeof list, graph->symbols[k]);
   return clv__error_set(error, CLV_NOT_FOUND, "no symbolic dimension is named '%s'; %s: %s", given->name,
                         graph->symbol_count == 0 ? "there are none" : "the symbolic dimensions are",
-                        graph->symbol_count == 0 ? "all dimensions have fixed sizes" : list);
+                        graph->symbol_count == 0 ? "the model names no dimension" : list);
 }
 
 static clv_status bind_input(const clv_graph *graph, const clv__shape_given *given, int64_t *bindings, const char **bound_by,

@@ -16,7 +16,7 @@ typedef struct clv__shape_given {
  * names an existing input or symbol, and that it agrees with the declaration and with all other given sizes. */
 clv_status clv__given_bind(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count, int64_t *bindings,
                            clv_error *error);
-/* Overwrites the dims of input `name` with the given sizes. */
+/* Overwrites the dims of `type`, the type of input `name`, with the shape that the user gave for this input, if any. */
 void clv__given_apply(const char *name, const clv__shape_given *given, uint32_t given_count, clv_tensor *type);
 
 #endif

@@ -1,11 +1,12 @@
 /* Assigns intervals to memory offsets: see arrange.h.
  *
- * The greedy method orders intervals by size and puts each at the lowest offset that is free during its life: Pisarchyk and Lee,
- * "Efficient Memory Management for Deep Neural Net Inference", 2020. If the result is above the lower bound, it also tries the
- * orders by length of life and by the product of size and length. Each order is tried in several rounds. A round takes the order
- * of the round before, but starts with the interval that reached the highest address there. The greedy method compares all pairs
- * of intervals, which takes too long for very large sets. Sets of more than CLV__ARRANGE_PAIRS intervals are therefore placed in
- * order of time with a free list, as in a heap. This needs a little more memory, but at most linear work per interval. */
+ * The greedy method orders intervals by size and puts each at the lowest offset that is free during its life: Pisarchyk and
+ * Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020. If the result is above the largest sum of live bytes,
+ * it also tries the orders by length of life and by the product of size and length. Each order is tried in several rounds. A
+ * round takes the order of the round before, but starts with the interval that reached the highest address there. The greedy
+ * method compares all pairs of intervals, which takes too long for very large sets. Sets of more than CLV__ARRANGE_PAIRS
+ * intervals are therefore placed in order of time with a free list, as in a heap. This needs a little more memory, but at most
+ * linear work per interval. */
 #include "base/arrange.h"
 
 #include <stdlib.h>

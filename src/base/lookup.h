@@ -18,8 +18,8 @@ typedef struct clv__lookup {
   clv__lookup_slot slots[CLV__LOOKUP_SLOTS];
 } clv__lookup;
 
-/* Adds an entry. If two entries have the same names, the first one stays. Strings are borrowed. Returns false if the index is
- * more than half full. */
+/* Adds an entry. If two entries have the same names, the first one stays. Strings are borrowed. Adds nothing and returns false
+ * if half of the slots are taken already. */
 bool clv__lookup_add(clv__lookup *lookup, const char *domain, const char *name, const void *entry);
 /* Returns NULL if there is no entry with these names. */
 const void *clv__lookup_find(const clv__lookup *lookup, const char *domain, const char *name);

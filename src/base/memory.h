@@ -19,7 +19,8 @@ void clv__release(const clv_allocator *allocator, void *pointer);
 void clv__memory_sparse(void *pointer, size_t size_bytes);
 
 /* Marks allocator memory as needed soon: a fast first touch matters more than fast lookups later. The memory is not backed by
- * huge pages, because the system may have to move other pages to get them, or the host of a virtual machine has to find them. */
+ * huge pages, because the system may have to move other pages to get them, or the host of a virtual machine may have to find
+ * them. */
 void clv__memory_soon(void *pointer, size_t size_bytes);
 
 /* Checked arithmetic: returns false on overflow and leaves *result unchanged. */
@@ -33,7 +34,8 @@ static inline size_t clv__align_up(size_t value, size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/* An arena: allocations that are freed together. Blocks grow geometrically; single allocations are never freed. */
+/* An arena: allocations that are freed together. Blocks grow geometrically. An allocation is never freed by
+ * itself. */
 typedef struct clv__arena_block clv__arena_block;
 typedef struct clv__arena {
   const clv_allocator *allocator;
@@ -50,7 +52,8 @@ void *clv__arena_allocate_data(clv__arena *arena, size_t size_bytes);
 void *clv__arena_copy(clv__arena *arena, const void *data, size_t size_bytes);
 char *clv__arena_string(clv__arena *arena, const char *text, size_t size_bytes); /* a terminated copy, not aligned */
 
-/* Makes room for `needed` elements in a heap array by doubling it. `*array` may move. False if out of memory. */
+/* Makes room for `needed` elements in a heap array by doubling it. `*array` may move; its first `used` elements move with it.
+ * Returns false if out of memory, and then changes nothing. */
 bool clv__array_reserve(const clv_allocator *allocator, void **array, size_t *capacity, size_t needed, size_t element_bytes,
                         size_t used);
 

@@ -15,12 +15,12 @@ static inline bool clv__is_stopped(const clv__stop *stop) {
 
 /* The same for work whose caller is asked instead: go_on() returns false to end it. */
 typedef struct clv__poll {
-  bool (*go_on)(void *user_data); /* may be NULL */
+  bool (*go_on)(void *user_data); /* NULL: the work cannot be stopped */
   void *user_data;
   bool is_stopped; /* go_on() has returned false; it is not called again */
 } clv__poll;
 
-/* Asks. `poll` may be NULL. */
+/* Whether the work should end. Calls go_on(), unless it has returned false before. `poll` may be NULL. */
 static inline bool clv__poll_stops(clv__poll *poll) {
   if (poll == NULL || poll->go_on == NULL) return false;
   if (!poll->is_stopped) poll->is_stopped = !poll->go_on(poll->user_data);

@@ -22,7 +22,9 @@ clv_status clv__json_parse(const clv__strict_json *json, const char *text, size_
                            json_t **root) {
   json_error_t at;
   *root = NULL;
-  if (size_bytes > most_bytes) return clv__json_bad(json, "a file of %zu bytes is too large for a %s", size_bytes, kind);
+  if (size_bytes > most_bytes)
+    return clv__json_bad(json, "a file of %zu bytes is too large for a %s; expected at most %zu bytes", size_bytes, kind,
+                         most_bytes);
   *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &at);
   return *root != NULL ? CLV_OK : clv__json_bad(json, "line %d, column %d: %s", at.line, at.column, at.text);
 }

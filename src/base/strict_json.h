@@ -28,10 +28,10 @@ clv_status clv__json_size(const clv__strict_json *json, const json_t *object, co
 /* Reads a finite number from 0 to `most`. */
 clv_status clv__json_number(const clv__strict_json *json, const json_t *object, const char *where, const char *key, double most,
                             double *number);
-/* Reads a string of `least` to `most` bytes. It belongs to the object. */
+/* Reads a string of `least` to `most` bytes. `*text` points into the object. */
 clv_status clv__json_string(const clv__strict_json *json, const json_t *object, const char *where, const char *key, size_t least,
                             size_t most, const char **text);
-/* Reads a list of `least` to `most` elements. */
+/* Reads a list of `least` to `most` elements. `*list` belongs to the object; the caller must not release it. */
 clv_status clv__json_list(const clv__strict_json *json, const json_t *object, const char *where, const char *key, size_t least,
                           size_t most, json_t **list);
 

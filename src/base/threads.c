@@ -13,16 +13,16 @@
 enum {
   MOST_TRIED = 4096,
   SPARE = 16,        /* threads that the rest of the process may start before a parallel region does */
-  MOST_YIELDS = 1000 /* while a thread ends */
+  MOST_YIELDS = 1000 /* the most calls of sched_yield() while waiting for the end of a thread */
 };
 
-/* The team of this thread. */
+/* The OpenMP team of the calling thread. */
 static _Thread_local struct {
-  int tried;    /* its size, or the size that was tried and refused */
-  int most;     /* limit, if `refused` is not 0 */
-  int refused;  /* errno */
-  int started;  /* the largest size for which a team was started */
-  bool is_near; /* to the limit: the team and SPARE more threads cannot exist */
+  int tried;    /* the last team size for which threads were created as a trial; 0: none */
+  int most;     /* the largest team size that the system allows; valid if `refused` is not 0 */
+  int refused;  /* why the last trial could not create all threads of the team, as an errno; 0: it could */
+  int started;  /* the largest team size that was wanted when a team was started; 0: no team was started */
+  bool is_near; /* the system is near its limit: the team and SPARE more threads cannot exist at the same time */
 } here;
 
 typedef struct trial {
@@ -39,12 +39,14 @@ static void *wait_for_end(void *argument) {
   return NULL;
 }
 
-/* Waits until the kernel no longer counts a thread that was joined: it wakes the joining thread a little earlier. */
+/* Waits until the kernel no longer counts a thread that was joined. The kernel wakes the joining thread a little before
+ * that. */
 static void wait_until_gone(pid_t id) {
   for (int i = 0; i < MOST_YIELDS && tgkill(getpid(), id, 0) == 0; ++i) sched_yield();
 }
 
-/* Creates up to `count` threads that exist at the same time, and ends them. Returns how many there were; if fewer, sets *code. */
+/* Creates up to `count` threads that exist at the same time, and ends them. Returns how many the system allowed. If these are
+ * fewer than `count`, *code is the errno of the refusal. */
 static int try_threads(int count, int *code) {
   trial trials[MOST_TRIED + SPARE];
   pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;

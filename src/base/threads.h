@@ -3,9 +3,10 @@
 #define CLEAVE_BASE_THREADS_H
 
 /* The most threads of a parallel region on the calling thread: omp_get_max_threads(), or fewer if the system refuses to create
- * that many. Each calling thread has a team of its own. The first call on a thread, and the first with a larger number, try as
- * many threads and start the team. OpenMP ends members of a team when a region needs fewer, and creates them again later: if a
- * limit is exhausted in between, the process still ends. */
+ * that many. Each calling thread has a team of OpenMP threads of its own. The first call on a thread, and the first call after
+ * omp_get_max_threads() has grown, create that many threads as a trial and then start the team. OpenMP ends members of a team
+ * when a region needs fewer, and creates them again later. If a limit is exhausted in between, OpenMP still ends the
+ * process. */
 int clv__threads_available(void);
 
 /* The same number, for work that fixes its number of threads now and runs later. Starts the team only if the system is so close

@@ -15,7 +15,7 @@ typedef struct mapping {
   bool is_plain; /* a private mapping of a file that the process can read but not write */
 } mapping;
 
-/* The first line of a mapping: "begin-end rwxp offset device inode path". */
+/* Parses the first line of a mapping: "begin-end rwxp offset device inode path". Returns false if the line is another one. */
 static bool read_head(const char *line, mapping *found) {
   char access[5] = "";
   unsigned long begin, end, inode;

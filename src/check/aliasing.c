@@ -102,7 +102,8 @@ static void check_view(clv__check *check, const clv__menu *menu, view_kind kind,
     clv__scene_finish(&scene);
     return;
   }
-  clv__check_skip(check, what, "the device does not support %s together with an operator", kinds[kind]);
+  clv__check_skip(check, what, "the device does not support %s in a graph with one of the operators that the kit tried",
+                  kinds[kind]);
 }
 
 /* ---- Offsets ---- */

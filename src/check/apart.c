@@ -1,5 +1,6 @@
 /* Runs sections in their own processes. A backend that crashes or hangs takes down only one section, and the report states the
- * item that it was checking. The child reports its findings through a pipe; its current position is in memory shared by both. */
+ * item that this section was checking. The child reports its findings through a pipe. Its current position is in memory that it
+ * shares with the parent. */
 #include "check/apart.h"
 
 #include <errno.h>

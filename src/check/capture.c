@@ -33,8 +33,10 @@ static bool record(recording *r, uint32_t times) {
   if (status == CLV_OK && r->captured != NULL) return true;
   if (status == CLV_NOT_SUPPORTED)
     clv__check_skip(check, r->scene.what, "capturing: %s", error.message[0] != '\0' ? error.message : "(no text)");
+  else if (status == CLV_OK)
+    clv__check_fail(check, r->scene.what, "capture->end returned 'ok', but no capture");
   else
-    clv__check_failed_call(check, r->scene.what, "capture->begin, execute, capture->end", status, &error);
+    clv__check_failed_call(check, r->scene.what, "capture->begin, execute or capture->end", status, &error);
   r->captured = NULL;
   return false;
 }
@@ -74,7 +76,7 @@ static void check_launch(recording *r, clv_stream *stream, const char *how) {
     clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
 }
 
-/* Writes new inputs to the same memory, and computes the expected results. */
+/* Writes new inputs to the same memory, and computes the expected results. Reports a failure, and returns false. */
 static bool feed(recording *r, uint64_t seed) {
   clv_error error = {0};
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -142,7 +144,9 @@ static void check_bind(recording *r, uint64_t seed) {
     if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind to the first memory again", status, &error);
   }
   if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
-    if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched after capture->bind to the first memory again");
+    const char *how = status == CLV_OK ? "launched after capture->bind to the first memory again"
+                                       : "launched after capture->bind returned 'not supported'";
+    if (feed(r, seed + 2)) check_launch(r, r->job.stream, how);
   }
   clv__check_job_finish(&other);
 }
@@ -199,7 +203,7 @@ static void check_dropped(clv__check *check, uint64_t seed, clv_capture_mode mod
 void clv__check_capture(clv__check *check) {
   const clv_backend *b = check->backend;
   if (b->capture == NULL) {
-    clv__check_skip(check, "captures", "the backend lacks these optional slots");
+    clv__check_skip(check, "captures", "the backend lacks the optional slots of 'capture'");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {

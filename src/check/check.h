@@ -13,8 +13,8 @@
 
 typedef struct clv__check clv__check; /* one check of one device, while it runs */
 
-/* The current position of a check, in memory that outlives the check. If it runs in a child process, the parent reads it there.
- */
+/* The current position of a check, in memory that outlives the check. If the check runs in a child process, the parent reads
+ * the position from this memory. */
 typedef struct clv__check_sign {
   uint64_t beats; /* grows after every item checked */
   uint32_t done, of;

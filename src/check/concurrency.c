@@ -140,7 +140,7 @@ static void check_two_executables(clv__check *check, uint64_t seed) {
   clv__scene_finish(&scenes[1]);
 }
 
-/* Enqueues one instance several times, each with its own operands, before waiting. */
+/* Enqueues one instance several times before waiting, each time with other operands. */
 static void check_in_flight(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
   worker workers[IN_FLIGHT];

@@ -180,8 +180,10 @@ static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
   }
   if (status == CLV_NOT_SUPPORTED) {
     clv__check_skip(check, scene.what, "save->save: %s", error.message);
-  } else if (status != CLV_OK || saved.size_bytes == 0) {
+  } else if (status != CLV_OK) {
     clv__check_failed_call(check, scene.what, "save->save", status, &error);
+  } else if (saved.size_bytes == 0) {
+    clv__check_fail(check, scene.what, "save->save returned 'ok', but wrote nothing");
   } else {
     check_refused_write(&scene);
     check_bytes(&scene, saved.bytes, saved.size_bytes, true, "saved and loaded");
@@ -205,7 +207,7 @@ void clv__check_executables(clv__check *check) {
     check_without_view(check, check->seed + 43u * i);
   }
   if (check->backend->save == NULL) {
-    clv__check_skip(check, "saving and loading", "the backend lacks these optional slots: it cannot save executables");
+    clv__check_skip(check, "saving and loading", "the backend lacks the optional slots of 'save': it cannot save executables");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 4) && check->devices != NULL; ++i) {

@@ -80,7 +80,7 @@ static void check_alone(asked *a, clv_node_id node) {
   clv__check_program_finish(&program);
 }
 
-/* Compiles the program. Returns whether the device would run it as several partitions. */
+/* Compiles the program. Returns whether the device rejects it as too large for one partition, although it has several nodes. */
 static bool is_too_large(clv__check_program *program) {
   clv_error error = {0};
   return clv__check_program_compile(program, &error) == CLV_TOO_LARGE && program->view->node_count > 1;

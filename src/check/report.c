@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_SKIPS = 400 }; /* the most different reasons listed per section; skips for other reasons are only counted */
+enum { MOST_SKIPS = 400 }; /* reasons for skips listed per section; skips for further reasons are only counted */
 
 typedef struct items {
   clv_check_item *list;

@@ -62,7 +62,7 @@ static void check_count(resizing *r) {
   if (status == CLV_OK) { /* allowed if the instance does not depend on the shapes of its inputs */
     char text[1024];
     clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), "resize with no inputs",
-                    "it returned 'ok', and the next execution failed: %s", text);
+                    "it returned 'ok', but the next execution was wrong: %s", text);
     return;
   }
   clv__check_that(check, error.message[0] != '\0', "resize with no inputs", "it returned '%s' without an error text",

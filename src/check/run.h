@@ -7,7 +7,7 @@
 #include "analysis/shapes.h"
 #include "check/check.h"
 
-#define CLV__CHECK_POISON 0xff /* byte that makes every float NaN */
+#define CLV__CHECK_POISON 0xff /* a float in memory filled with this byte is NaN */
 
 /* The results of the reference evaluator for every value of a graph. */
 typedef struct clv__check_truth {
@@ -33,8 +33,8 @@ typedef struct clv__check_program {
 } clv__check_program;
 
 /* Creates a view of the graph for supports() and compile(), but does not compile it. The view has the sizes of `inputs`, the
- * graph's inputs, or the declared sizes if it is NULL. `nodes` are the ids of its nodes; NULL: all nodes whose results are not
- * known at plan time. Call clv__check_program_finish() even if this fails. */
+ * graph's inputs, or the declared sizes if `inputs` is NULL. `nodes` are the ids of its nodes; NULL: all nodes whose results
+ * are not known at plan time. Call clv__check_program_finish() even if this fails. */
 clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, const clv_node_id *nodes,
                                    uint32_t node_count, clv__check_program *program, clv_error *error);
 /* Compiles the view, and uploads the weights that the executable needs. */
@@ -104,7 +104,8 @@ bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *
  * the text, if a call fails or an output differs. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* Compiles the program's view, unless it is compiled, and runs it once. Returns true, or false with the text. */
+/* Compiles the program's view, unless it is compiled, and runs it once. Returns false, with the text, if a call fails or an
+ * output differs from `values`. */
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes);
 
 /* Returns false if the two tensors differ, with a text such as "'y' f32[4,8]: element 3 is 0.5; expected 0.25 (tolerance 1e-05)".

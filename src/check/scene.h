@@ -17,7 +17,8 @@ typedef struct clv__check_scene {
 
 /* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes` has the size of each symbolic dimension,
  * indexed by its symbol; NULL: the graph has none. If `exact`, the view has these sizes; otherwise its symbolic dims stay open.
- * Returns false if the device does not support a node, or if the reference fails, which is reported. */
+ * Returns false if the device does not support a node or allows fewer inputs, which is not reported. Also returns false if the
+ * reference fails, which is reported as a failure. */
 bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, bool exact, uint64_t seed,
                      clv__check_scene *scene);
 /* Creates a scene with a random graph (clv__menu_graph()). Returns false, and reports a skip, if the device supports none of

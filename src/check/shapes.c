@@ -40,7 +40,7 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
     bool agrees = status == CLV_OK && clv__check_job_run(&job, scene->truth.values, text, sizeof text);
     if (status != CLV_OK) clv__check_call_text("", status, &error, text, sizeof text);
     clv__check_job_finish(&job);
-    if (agrees || status != CLV_NOT_SUPPORTED) { /* otherwise compile for each size below, as the host does */
+    if (agrees || status != CLV_NOT_SUPPORTED) { /* otherwise the code below compiles for each size, as the host does */
       clv__check_that(check, agrees, what, "%s", text);
       return;
     }

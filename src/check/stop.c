@@ -9,7 +9,7 @@
 
 enum { EXECUTIONS = 6, ROUNDS = 20 };
 
-/* A status that a stopped stream may return. */
+/* Whether a stopped stream may return this status. */
 static bool is_answer(clv_status status) {
   return status == CLV_OK || status == CLV_CANCELLED;
 }

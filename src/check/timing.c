@@ -77,13 +77,14 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   }
   const uint64_t begin_ns = clv__clock_ns();
   for (uint32_t i = 0; i < EXECUTIONS && status == CLV_OK; ++i) {
-    if (!clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), scene->what, "timed: %s", text))
+    if (!clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), scene->what,
+                         "a timed execution: %s", text))
       return true;
   }
   const uint64_t taken_ns = clv__clock_ns() - begin_ns;
   if (status == CLV_OK) status = list(check, job, &l, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, scene->what, "timing->enable, or timing->steps", status, &error);
+    clv__check_failed_call(check, scene->what, "timing->enable or timing->steps", status, &error);
     return true;
   }
   clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the times of the steps add up to %.3f ms, but only %.3f ms passed",
@@ -103,8 +104,11 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
     if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* list() then finds too few executions */
   }
   if (status == CLV_OK) status = list(check, job, &anew, &error);
-  clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what,
-                  "after restarting timing, %u steps are reported, but %u before", anew.step_count, l.step_count);
+  if (status != CLV_OK)
+    clv__check_failed_call(check, scene->what, "timing->enable or timing->steps, after restarting timing", status, &error);
+  else
+    clv__check_that(check, anew.step_count == l.step_count, scene->what,
+                    "after restarting timing, %u steps are reported, but %u before", anew.step_count, l.step_count);
   status = time_steps(check, job, false, &error);
   clv__check_that(check, status == CLV_OK && clv__check_job_run(job, scene->truth.values, text, sizeof text), scene->what,
                   "after timing ended: %s", status == CLV_OK ? text : error.message);
@@ -114,7 +118,7 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
 void clv__check_timing(clv__check *check) {
   uint32_t looked = 0, refused = 0;
   if (check->backend->timing == NULL) {
-    clv__check_skip(check, "times of steps", "the backend lacks these optional slots");
+    clv__check_skip(check, "times of steps", "the backend lacks the optional slots of 'timing'");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {

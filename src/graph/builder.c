@@ -176,7 +176,7 @@ static clv_status bind_captures(clv__builder *builder, clv_graph *body, clv__bui
   return CLV_OK;
 }
 
-/* Sets the node added next as the producer of its outputs. */
+/* Makes the node that is about to be added the producer of `outputs`. Fails if a value has a producer already. */
 static clv_status take_outputs(clv__builder *builder, const char *where, const char *op, const clv_value_id *outputs,
                                uint32_t output_count, clv_error *error) {
   const clv_node_id self = (clv_node_id)builder->nodes.count;

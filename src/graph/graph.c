@@ -105,7 +105,7 @@ clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error) {
   }
   if (count == 0) return CLV_OK;
   char others[40] = "";
-  if (count > 1) snprintf(others, sizeof others, " (and %u others)", count - 1);
+  if (count > 1) snprintf(others, sizeof others, " (and %u more)", count - 1);
   return clv__error_set(error, CLV_NOT_SUPPORTED,
                         "weight '%.200s'%s has no data: the model file has no weights. You can inspect and plan the model; to "
                         "run it, give a weight file (--params FILE, safetensors or npz; clv_graph_load_params())",

@@ -64,8 +64,8 @@ struct clv_graph {
   int64_t ir_version;
   uint32_t import_count;
   const clv__opset_import *imports;
-  uint32_t metadata_count; /* number of key-value pairs */
-  const char *const *metadata;
+  uint32_t metadata_count;     /* number of key-value pairs */
+  const char *const *metadata; /* key, value, key, value, … */
 
   uint32_t node_count;
   const clv__node *nodes; /* in topological order; the model's own order if that is topological */
@@ -106,8 +106,8 @@ bool clv__node_matches_op(const clv__node *node, const char *pattern);
 /* Whether `pattern` matches the node's unique name (Concat#7) or its name in the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
-/* The name of a symbolic dimension, or NULL if `symbol` is not one of the graph's. `graph` is a clv_graph: a clv__symbol_name_fn.
- */
+/* The name of a symbolic dimension, or NULL if `symbol` is not one of the graph's. It can be passed as a clv__symbol_name_fn,
+ * so `graph`, a clv_graph, has the type void. */
 const char *clv__graph_symbol_name(const void *graph, uint32_t symbol);
 /* "f32[1,3,batch,?]": a type of the graph, for messages. Always terminated. */
 static inline void clv__graph_type_text(const clv_graph *graph, const clv_tensor *type, char *text, size_t size_bytes) {
@@ -150,7 +150,7 @@ void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tens
 /* Makes a value a weight of the declared type whose bytes come from elsewhere. Data passed to clv__builder_type() later makes
  * it an initializer. */
 void clv__builder_unbound(clv__builder *builder, clv_value_id value);
-/* Returns the type declared for a value so far, valid until the next value is created. */
+/* Returns the type declared for a value so far. The pointer is valid until the next value is created. */
 const clv_tensor *clv__builder_type_of(const clv__builder *builder, clv_value_id value);
 clv_status clv__builder_input(clv__builder *builder, clv_value_id value, clv_error *error);
 clv_status clv__builder_output(clv__builder *builder, clv_value_id value, clv_error *error);

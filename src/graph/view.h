@@ -8,8 +8,10 @@
 
 struct clv_graph_view {
   const clv_graph *graph;
-  const clv_tensor *types;      /* by value id of the graph; NULL: as declared. See clv__value_is_constant() */
-  const clv_tensor *unstreamed; /* the types with the streamed weights' data, which `types` lacks; NULL: no weight is streamed */
+  const clv_tensor *types; /* by value id of the graph; NULL: as declared. See clv__value_is_constant() */
+  /* Like `types`, but with the data of the streamed weights, which a device gets as inputs of each run. NULL: no weight is
+   * streamed. */
+  const clv_tensor *unstreamed;
   const clv__file_map_list *fills; /* file mappings that hold some of the constants in `types`; may be NULL */
   uint32_t node_count;
   const clv_node_id *nodes; /* view node -> graph node */

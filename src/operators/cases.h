@@ -4,11 +4,12 @@
  * Operands, separated by spaces ("-": absent):   name [:dtype] [dims] [~fill] [role] [values]
  *   dtype    default T, the case's own dtype         dims   default: a scalar, or as many as there are values
  *   fill     ~lo:hi    evenly distributed between the two; default -2:2, for integers -9:9 (0:9 if unsigned)
- *            ~half     halves between -8 and 8
+ *            ~half     multiples of 1/2 between -8 and 8
  *            ~inf      ordinary numbers, both zeros, both infinities; for integers the whole range
  *            ~nan      as ~inf, and NaN
  *            ~any      as ~nan, and denormals: for operators that only copy elements
- *            ~max      ordinary numbers, both zeros, the largest number and its negative; added to either, other numbers are lost
+ *            ~max      ordinary numbers, both zeros, the largest number and its negative. These two are so large that adding an
+ *                      ordinary number does not change them
  *            ~turn:n   indices: element [i, j, …] is (i + j + … + a random start) mod |n|, so that |n| neighbours differ;
  *                      if n is negative, minus |n|: indices counted from the end
  *   role     =  a constant    ?  an input (the default; needed in front of values)    &  the output of another node

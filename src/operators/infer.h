@@ -42,7 +42,7 @@ typedef struct clv__content {
  *  - If the data of every input is known, the outputs must be static (NonZero, for example, counts its elements), except for
  *    If and Loop.
  *  - An input of unknown rank or dims is not an error. A contradiction is an error, whose message states the operator's rule and
- *    the values ("axis 5 out of range for rank 3"); the caller prepends the node.
+ *    the values ("axis 5 is out of range for rank 3"); the caller prepends the node.
  *  - Shapes come from untrusted files: compute sizes with checked arithmetic. */
 typedef struct clv__infer {
   const char *op;
@@ -121,7 +121,7 @@ static inline void clv__infer_text(const clv__infer *infer, const clv_tensor *ty
  * and a number above 1 give that number. An unknown dim and anything else give an unknown dim, and so do two different
  * symbols. */
 clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uint32_t count, clv_tensor *out);
-/* Maps an axis in [-rank, rank) to [0, rank). If it is outside, returns an error that names the attribute. */
+/* Maps an axis in [-rank, rank) to [0, rank). If it is outside, returns an error that states the axis and the rank. */
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);
 /* The elements of an integer input (1-D or scalar; i32, i64 or bool), from its data or its content. False if nothing is known. */
 bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *content);

@@ -314,7 +314,7 @@ static void contradictions(void **state) {
       {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
       {"Reshape", "x", NULL, 0, "it has 1 input; expected 2"},
-      {"Add", "open,w", NULL, 0, "input 1, f32[5], does not broadcast with input 0, f32[rows,6]"},
+      {"Add", "open,w", NULL, 0, "input 1, f32[5], does not broadcast with the inputs before it (input 0 is f32[rows,6])"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     test_graph g;

@@ -28,7 +28,8 @@ static void test_parse(void **state) {
   long_text[0] = '[', long_text[100] = ']';
   assert_ok(clv__json_parse(&file, long_text, 101, 101, "test", &root), error);
   json_decref(root);
-  expect(clv__json_parse(&file, long_text, 101, 100, "test", &root), "f.json: a file of 101 bytes is too large for a test");
+  expect(clv__json_parse(&file, long_text, 101, 100, "test", &root),
+         "f.json: a file of 101 bytes is too large for a test; expected at most 100 bytes");
   assert_null(root);
   expect(clv__json_parse(&file, "{\"a\": 1, \"a\": 2}", 16, 100, "test", &root),
          "f.json: line 1, column 12: duplicate object key near '\"a\"'");

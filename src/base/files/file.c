@@ -44,7 +44,8 @@ static clv_status take_pipe(const char *path, int *file, clv_error *error) {
   int code = errno;
   close(pipe);
   *file = memory;
-  return got == 0 ? CLV_OK : clv__error_set(error, CLV_IO_ERROR, "%s: cannot read the pipe: %s", path, strerror(code));
+  return got == 0 ? CLV_OK
+                  : clv__error_set(error, CLV_IO_ERROR, "%s: cannot copy the pipe into memory: %s", path, strerror(code));
 }
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error) {

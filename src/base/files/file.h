@@ -16,22 +16,22 @@ typedef struct clv__file_map {
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error);
 void clv__file_map_close(clv__file_map *map);
-/* Whether the file still has the size and the modification time that it had when it was mapped. A file that was replaced or
- * deleted is intact, because the mapping keeps it. Also true if the file is not kept open, so that changes cannot be seen: at
- * most CLV__FILES_KEPT_OPEN mappings of a process keep their files open. */
+/* Whether the file still has the size and the modification time that it had when it was mapped. Also true if its path was
+ * deleted or now names another file, because the mapping keeps the old file. Also true if the mapping does not keep the file
+ * open, because changes cannot be seen then: at most CLV__FILES_KEPT_OPEN mappings of a process keep their files open. */
 enum { CLV__FILES_KEPT_OPEN = 256 };
 bool clv__file_map_check(const clv__file_map *map);
-/* Copies a part of the mapping to `to`. Reads from the file if it is kept open, so a file that has become shorter causes
- * CLV_IO_ERROR and no signal. */
+/* Copies a part of the mapping to `to`. If the file is kept open, reads the file, so a file that has become shorter causes
+ * CLV_IO_ERROR and no signal. Otherwise reads the mapping. */
 clv_status clv__file_map_read(const clv__file_map *map, const void *data, size_t size_bytes, void *to, clv_error *error);
 /* Returns the pages of this part of the mapping to the system; the next access reads them again. Used for weights that a device
  * has copied. */
 void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_bytes);
 
-/* A read-only mapping of `size_bytes` that repeats one element. It maps the same few pages repeatedly, so a large constant
- * with a single value costs address space but hardly any memory. CLV_NOT_SUPPORTED if the system cannot do this: fill memory
- * instead. */
-size_t clv__file_map_fill_memory(size_t size_bytes); /* the memory that such a mapping takes */
+/* clv__file_map_fill() makes a read-only mapping of `size_bytes` that repeats one element. It maps the same few pages
+ * repeatedly, so a large constant with a single value costs address space but hardly any memory. CLV_NOT_SUPPORTED if the
+ * system cannot do this; the caller then fills memory instead. */
+size_t clv__file_map_fill_memory(size_t size_bytes); /* the bytes of memory that such a mapping takes */
 clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map, clv_error *error);
 
 /* A list of mappings; the owner of the list closes them. */

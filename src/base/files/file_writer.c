@@ -19,8 +19,8 @@
 #define MARK ".tmp-" /* followed by six random letters or digits */
 enum { LETTERS = 6 };
 
-/* Opens a file without a name in the folder of `path`. The file disappears if the process is killed. Returns -1 if the file
- * system does not support this, or if name_unnamed() would fail because there is no /proc. */
+/* Opens a file without a name in the folder of `path`. The file disappears if the process is killed. Returns -1 on failure,
+ * for example if the file system does not support this, and if name_unnamed() would fail because there is no /proc. */
 static int open_unnamed(const char *path) {
   char folder[sizeof((clv__file_writer *)NULL)->temporary] = ".";
   const char *slash = strrchr(path, '/');

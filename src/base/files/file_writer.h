@@ -7,7 +7,7 @@
 
 typedef struct clv__file_writer {
   const char *path; /* the target; the caller's string must outlive the writer */
-  int file;         /* -1: committed, abandoned, or never opened */
+  int file;         /* the open temporary file; -1: committed, abandoned, or never opened */
   int special;      /* if the target is a pipe or a device, its descriptor, written at commit; -1 for a regular file */
   bool is_unnamed;  /* the temporary file has no name yet and disappears if the process is killed */
   char temporary[4096];
@@ -25,7 +25,8 @@ clv_status clv__file_writer_commit(clv__file_writer *writer, clv_error *error);
 /* Discards the file unless it was committed. */
 void clv__file_writer_abandon(clv__file_writer *writer);
 
-/* Removes the temporary files that killed writers of `path` left next to it. No other writer of `path` may be active. */
+/* Removes the temporary files next to `path` that writers left there when they were killed. No other writer of `path` may be
+ * active. */
 void clv__file_writer_sweep(const char *path);
 
 #endif

@@ -101,7 +101,11 @@ clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size
                           "%s: the file has format version %llu, but this library reads version %u: compile it again", kind->what,
                           (unsigned long long)version, kind->version);
   }
-  if (file.failed || reserved != 0 || payload != size_bytes - file.at) {
+  if (file.failed || reserved != 0) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: the header is %s in this file of %zu bytes", kind->what,
+                          file.failed ? "incomplete" : "damaged", size_bytes);
+  }
+  if (payload != size_bytes - file.at) {
     return clv__error_set(error, CLV_INVALID_MODEL,
                           "%s: the file of %zu bytes does not match its header, which states a payload of %llu bytes", kind->what,
                           size_bytes, (unsigned long long)payload);

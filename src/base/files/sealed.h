@@ -28,8 +28,8 @@ typedef struct clv__sealed_kind {
 /* ---- Writing: numbers are appended to a text. If memory runs out, it sets `failed`, which clv__sealed_write() reports. ---- */
 void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /* at most 8 */
 void clv__sealed_put_text(clv__text *payload, const char *text);              /* the length as u32, then the bytes */
-/* Appends a type: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). A list of types starts with its count
- * (u32). */
+/* Appends a type: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). Before a list of types, the caller
+ * appends the count (u32). */
 void clv__sealed_put_type(clv__text *payload, const clv_tensor *type);
 /* Appends the length as u64, then the bytes. */
 void clv__sealed_put_bytes(clv__text *payload, const void *data, size_t size_bytes);
@@ -57,9 +57,10 @@ const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_
 const char *clv__sealed_take_text(clv__sealed_reader *reader, clv__arena *arena);       /* terminated; NULL past the end */
 /* Reads a text. Returns CLV_NOT_SUPPORTED if it is not `fingerprint`. */
 clv_status clv__sealed_check_fingerprint(clv__sealed_reader *reader, const char *fingerprint);
-/* Reads a list of tensor types. Rejects CLV_STRING, the 8-bit floats and smaller dtypes. */
+/* Reads a count (u32) and that many tensor types. Rejects CLV_STRING, the 8-bit floats and smaller dtypes. */
 clv_status clv__sealed_take_types(clv__sealed_reader *reader, clv__arena *arena, clv_tensor **types, uint32_t *count);
-/* Reads a length and that many bytes, and copies the bytes to memory from the allocator. The caller releases it. */
+/* Reads the bytes of a graph, as appended by clv__sealed_put_bytes(). `*data` is a copy from `allocator`, which the caller
+ * releases. */
 clv_status clv__sealed_copy_bytes(clv__sealed_reader *reader, const clv_allocator *allocator, void **data, size_t *size_bytes);
 /* Returns CLV_INVALID_MODEL. The message has `what` and the position in the file. */
 clv_status clv__sealed_damaged(const clv__sealed_reader *reader, const char *what);

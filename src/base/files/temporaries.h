@@ -10,8 +10,8 @@ typedef void (*clv__temporary_fn)(const char *path);
  * waits forever. */
 void clv__temporary_begin(void);
 /* Ends what clv__temporary_begin() began, and lists `path`, the new temporary; NULL: none was made. The list keeps the pointer,
- * so the caller must keep the string until clv__temporary_forget(). The list has room for 256 temporaries; others are not
- * listed. */
+ * so the caller must keep the string until clv__temporary_forget(). The list has room for 256 temporaries; further ones
+ * are not listed, so clv__temporaries_remove() does not remove them. */
 void clv__temporary_end(const char *path, clv__temporary_fn remove);
 /* Takes a temporary off the list after it was renamed or removed. `path` must be the same pointer as for clv__temporary_end().
  * Does nothing if it is not listed. */

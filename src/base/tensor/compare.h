@@ -4,7 +4,8 @@
 
 #include "base/tensor/tensor.h"
 
-/* The allowed difference of results of a dtype, as a share of the tensor's largest magnitude; 0: none. */
+/* The allowed difference of results of a dtype, as a share of the tensor's largest magnitude. 0 for a dtype that is not a
+ * float: its results must be equal. */
 double clv__dtype_tolerance(clv_dtype dtype);
 
 /* The allowed difference of an element: a share of the tensor's largest magnitude, plus `steps` quantisation steps. Of every 100
@@ -19,7 +20,7 @@ typedef struct clv__tolerance {
 typedef struct clv__difference {
   size_t element;
   double expected, actual;
-  double difference; /* absolute; infinite if one of the two is not finite, or only one is NaN; 0: all elements are equal */
+  double difference; /* absolute; infinite if the two differ and are not both finite; 0: all elements are equal */
   double largest;    /* largest expected magnitude in the tensor */
   double tolerance;  /* the allowed difference, absolute */
   double step;       /* the size of a step; 0: the tolerance has no steps */
@@ -27,9 +28,9 @@ typedef struct clv__difference {
   size_t beyond;     /* of these, elements that differ by more than the tolerance */
 } clv__difference;
 
-/* Sets `worst` to the element with the largest difference. Returns false if `actual` differs from `expected` by more than the
- * tolerance: that of the dtype, which is 0 unless it is a float, or a given one. Both tensors have data, the same dtype and the
- * same shape. */
+/* Set `worst` to the element with the largest difference. Return false if `actual` differs from `expected` by more than the
+ * tolerance. clv__tensor_agrees() takes the tolerance of the dtype, clv__tensor_agrees_within() a given one. The caller makes
+ * sure that both tensors have data, the same dtype and the same shape. */
 bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, clv__difference *worst);
 bool clv__tensor_agrees_within(const clv_tensor *expected, const clv_tensor *actual, const clv__tolerance *tolerance,
                                clv__difference *worst);

@@ -58,8 +58,8 @@ float clv__small_to_f32(clv_dtype dtype, uint8_t bits);
  * NaN; f4e2m1 has neither and always saturates. NaN stays NaN, but becomes zero in f4e2m1. */
 uint8_t clv__small_from_f64(clv_dtype dtype, double value, bool saturate);
 
-/* Converts to f8e8m0, which has no sign: drops the sign. Values that are too small, zero included, become 2^-127 if
- * `saturate`, otherwise NaN. */
+/* Converts to f8e8m0, which has no sign: drops the sign. If `saturate`, magnitudes that are too small (zero included) become
+ * 2^-127, and those that are too large (infinity included) become 2^127. Otherwise both become NaN. */
 uint8_t clv__small_power_of(double value, bool saturate, clv__small_round round);
 
 #endif

@@ -54,7 +54,8 @@ bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b);
 void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes);
 /* Returns the name of a symbol, or NULL if it has none. */
 typedef const char *(*clv__symbol_name_fn)(const void *cookie, uint32_t symbol);
-/* "f32[1,3,batch,?]": like clv__tensor_text(), with the names of symbols. A symbol without a name is an unknown dim. */
+/* "f32[1,3,batch,?]": like clv__tensor_text(), with the names of symbols. A symbol without a name is printed like an
+ * unknown dim, as `?`. */
 void clv__tensor_text_named(const clv_tensor *tensor, clv__symbol_name_fn name, const void *cookie, char *text,
                             size_t size_bytes);
 

@@ -63,7 +63,7 @@ static int64_t range_integer(const clv__case_operand *operand, uint64_t *random)
   return from + (int64_t)(clv__random(random) % (uint64_t)(to >= from ? to - from + 1 : 1));
 }
 
-/* Sets element [i, j, …] to (i + j + … + a seeded number) mod |n|. If n is negative, subtracts |n| from it. */
+/* Sets element [i, j, …] to (i + j + … + a seeded number) mod |n|, and if n is negative, to this number minus |n|. */
 static void fill_turn(const clv_tensor *t, double n, uint64_t *random, size_t count) {
   const int64_t size = (int64_t)(n < 0 ? -n : n);
   const uint64_t start = clv__random(random) % (uint64_t)size;

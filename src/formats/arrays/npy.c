@@ -184,12 +184,13 @@ clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_he
     return clv__error_set(error, CLV_INVALID_MODEL, "not an npy file: it does not start with \\x93NUMPY");
   }
   if (bytes[6] < 1 || bytes[6] > 3)
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "npy version %u.%u is not supported", bytes[6], bytes[7]);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "npy version %u.%u is not supported; expected 1 to 3", bytes[6], bytes[7]);
   size_t start = bytes[6] == 1 ? 10 : 12;
   size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
   if (bytes[6] > 1 && size_bytes >= 12) length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
   if (start + length > CLV__NPY_HEADER_LIMIT)
-    return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes is too large", length);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes is too large; the maximum is %zu", length,
+                          CLV__NPY_HEADER_LIMIT - start);
   if (start > size_bytes || length > size_bytes - start) {
     return clv__error_set(error, CLV_INVALID_MODEL, "the npy header has %zu bytes, but the whole file has only %zu", length,
                           size_bytes);

@@ -28,11 +28,11 @@ CLV_MUST_USE clv_status clv__npy_append_header(clv__text *out, const clv_tensor 
 typedef struct clv__npy_header {
   clv_tensor type; /* without data */
   bool is_fortran;
-  bool swap;            /* the bytes of an element are in reverse order */
+  bool swap;            /* elements are big-endian, so their bytes must be swapped */
   char kind;            /* 'U' or 'S' for strings, 0 otherwise */
   size_t element_bytes; /* of one element in the file */
   size_t count;
-  size_t header_bytes; /* from the start of the file to the data */
+  size_t header_bytes; /* bytes from the start of the file to the data */
   size_t data_bytes;   /* size of the data in the file */
 } clv__npy_header;
 
@@ -41,7 +41,8 @@ enum { CLV__NPY_HEADER_LIMIT = 65536 };
 CLV_MUST_USE clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_header *header, clv_error *error);
 /* Returns whether the file's data can be converted to the tensor's data in place, by clv__npy_fix_plain(). */
 bool clv__npy_header_is_plain(const clv__npy_header *header);
-/* Swaps bytes and normalises booleans to 0 or 1, in place, if the header is plain. */
+/* Converts the file's data to the tensor's data in place: swaps the bytes of elements, and replaces booleans by 0 or 1. Only
+ * for a header for which clv__npy_header_is_plain() returns true. */
 void clv__npy_fix_plain(const clv__npy_header *header, void *data);
 /* Converts the file's data, whatever the header, into a new block for the tensor. */
 CLV_MUST_USE clv_status clv__npy_convert(const clv_allocator *allocator, const clv__npy_header *header, const void *data,

@@ -198,7 +198,8 @@ static clv_status write_local(clv__npz_writer *writer, const clv__zip_entry *ite
 
 static clv_status begin_entry(clv__npz_writer *writer, const char *name, clv_error *error) {
   size_t length = strlen(name);
-  if (length > 60000) return clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: a name of %zu bytes is too long", length);
+  if (length > 60000)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: a name has %zu bytes; expected at most 60000", length);
   if (writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: the previous array is incomplete");
   if (!clv__array_reserve(writer->allocator, (void **)&writer->entries, &writer->capacity, writer->count + 1,
                           sizeof *writer->entries, writer->count)) {

@@ -130,9 +130,10 @@ static clv_status check_tiling(const clv__safetensors *file, clv_error *error) {
   uint64_t at = 0;
   for (size_t i = 0; status == CLV_OK && i < file->count; ++i) {
     if (sorted[i]->begin != at) {
-      status = clv__error_set(error, CLV_INVALID_MODEL,
-                              "tensor '%.200s' starts at byte %llu of the data, but the previous one ends at %llu",
-                              sorted[i]->name, (unsigned long long)sorted[i]->begin, (unsigned long long)at);
+      status =
+          clv__error_set(error, CLV_INVALID_MODEL,
+                         "tensor '%.200s' starts at byte %llu of the data; expected %llu, so that there is no gap or overlap",
+                         sorted[i]->name, (unsigned long long)sorted[i]->begin, (unsigned long long)at);
     }
     at = sorted[i]->end;
   }

@@ -14,9 +14,13 @@ static value repeat_heads(aten *n, value x, int64_t heads) {
   int32_t rank = x.type.rank;
   int64_t own = x.type.dims[rank - 3], wide[CLV_MAX_RANK + 1], dims[CLV_MAX_RANK];
   if (own == heads) return x;
-  if (own < 1 || heads % own != 0 || rank == CLV_MAX_RANK) {
-    clv__aten_fail(n, "the number of key heads, %lld, does not divide the number of query heads, %lld", (long long)own,
+  if (own < 1 || heads % own != 0) {
+    clv__aten_fail(n, "the number of key or value heads, %lld, does not divide the number of query heads, %lld", (long long)own,
                    (long long)heads);
+    return x;
+  }
+  if (rank == CLV_MAX_RANK) {
+    clv__aten_fail(n, "its inputs have rank %d; with grouped heads, expected at most %d", (int)rank, CLV_MAX_RANK - 1);
     return x;
   }
   memcpy(dims, x.type.dims, sizeof dims);

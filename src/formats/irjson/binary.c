@@ -50,8 +50,8 @@ static bool is_half(clv_dtype dtype) {
 }
 
 /* Returns the dtype in which to compute add, sub, mul and div. ATen combines an f16 or bf16 tensor with a number, or with a
- * tensor of rank 0, at f32 precision and rounds only the result. So the result is f32 if the other operand is not exact in
- * `dtype`. */
+ * tensor of rank 0, at f32 precision and rounds only the result. So this function returns f32 if `dtype` cannot represent the
+ * other operand exactly. */
 static clv_dtype meeting(const aten *n, const pair *p, clv_dtype dtype) {
   if (!is_half(dtype)) return dtype;
   for (uint32_t i = 0; i < n->input_count; ++i) {
@@ -278,7 +278,8 @@ static void lower_addc(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, clv__aten_cast(n, self, dtype), made));
 }
 
-/* Lowers self + weight * (end - self). As in ATen, weights of at least 0.5 use end - (end - self) * (1 - weight) instead. */
+/* Lowers self + weight * (end - self). As in ATen, weights whose magnitude is at least 0.5 use
+ * end - (end - self) * (1 - weight) instead. */
 static void lower_lerp(aten *n) {
   value self = clv__aten_input(n, 0), end = clv__aten_input(n, 1);
   scalar weight = clv__aten_scalar_of(n, "weight");

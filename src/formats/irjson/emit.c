@@ -88,7 +88,7 @@ void clv__aten_set_string(clv__aten_node *node, const char *name, const char *va
   attribute->strings = keep(node, &string, sizeof string);
 }
 
-/* Stores a number as one element of `dtype`. */
+/* Returns new memory of the graph that holds the number as one element of `dtype`; NULL if the node has failed. */
 static void *make_element(clv__aten_node *node, clv_dtype dtype, clv__aten_scalar value) {
   if (node->status != CLV_OK) return NULL;
   void *data = clv__arena_allocate_data(clv__builder_arena(node->file->builder), sizeof(double));

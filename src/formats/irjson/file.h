@@ -36,10 +36,10 @@ struct clv__irjson {
   clv__map tensor_index; /* names of tensors, and the names that nodes use for weights -> index in `tensors` */
   clv__map node_index;   /* names of nodes -> index in `nodes` */
   clv__map constants;    /* key of a constant (its type and numbers as text) -> value */
-  clv__map lowerings;    /* stem -> lowering */
+  clv__map lowerings;    /* stem -> index in `lowering_list` */
   const clv__aten_lowering **lowering_list;
   size_t lowering_count, lowering_capacity;
-  uint32_t fresh_count; /* number of values without a name in the file */
+  uint32_t fresh_count; /* the next number that clv__irjson_fresh() appends to a name */
   clv_error *error;
 };
 
@@ -71,7 +71,8 @@ clv_status clv__irjson_member(const clv__irjson *file, const json_t *json, const
 /* Creates a value with an unused name: `hint`, followed by a number if `numbered` or if the file uses the name. */
 clv_status clv__irjson_fresh(clv__irjson *file, const char *hint, bool numbered, clv_value_id *value);
 
-/* Finds the tensor that a node's input refers to, and compares its type with the one stated at the input. */
+/* Finds the tensor that a node's input or a graph output refers to, and compares the tensor's declared type with the type
+ * stated at the reference. */
 clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, const char *where, uint32_t *tensor);
 /* Counts the readers of every tensor, and checks all references. */
 clv_status clv__irjson_count_reads(clv__irjson *file);

@@ -91,12 +91,12 @@ clv_dtype clv__aten_dtype(clv__aten_node *node, const char *name, clv_dtype fall
  * absent list is empty. */
 uint32_t clv__aten_ints(clv__aten_node *node, const char *name, int64_t *values);
 uint32_t clv__aten_reals(clv__aten_node *node, const char *name, double *values);
-/* Reads a list with a number for each of `count` axes. A single number applies to all axes, as does `fallback` if there is none.
- */
+/* Reads a list with a number for each of `count` axes. A single number applies to all axes. If the list is absent or empty,
+ * `fallback` applies to all. */
 void clv__aten_per_axis(clv__aten_node *node, const char *name, int64_t fallback, uint32_t count, int64_t *values);
 /* Reads an axis. A negative axis counts from the end; the result counts from 0. */
 int64_t clv__aten_axis(clv__aten_node *node, const char *name, int64_t fallback, int32_t rank);
-/* Reads the axes in the list `name`, which the results count from 0, and returns their number. An absent or empty list means all
+/* Reads the list of axes `name` into `axes`, counted from 0, and returns their number. An absent or empty list means all
  * axes. */
 uint32_t clv__aten_axes(clv__aten_node *node, const char *name, int32_t rank, int64_t *axes);
 /* Reads the mask for the node's first list of optional tensors: none[i] is true if element i is None. Returns false if the file
@@ -161,7 +161,7 @@ clv__aten_value clv__aten_real_input(clv__aten_node *node, uint32_t index);
 static inline clv_dtype clv__aten_wide(clv_dtype dtype) {
   return dtype == CLV_F16 || dtype == CLV_BF16 ? CLV_F32 : dtype;
 }
-/* Returns an input as clv__aten_real_input(), cast to clv__aten_wide() of its dtype. */
+/* Returns an input as clv__aten_real_input() does, cast to clv__aten_wide() of its dtype. */
 clv__aten_value clv__aten_wide_input(clv__aten_node *node, uint32_t index);
 
 #endif

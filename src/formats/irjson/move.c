@@ -33,7 +33,8 @@ static void lower_transpose(aten *n) {
   swap_axes(n, x, a, b);
 }
 
-/* Lowers t, numpy_T and mT of matrices. For tensors of higher rank, mT swaps the last two axes; the others are kept. */
+/* Lowers t, numpy_T and mT of matrices. For tensors of higher rank, mT swaps the last two axes; a node t or
+ * numpy_T stays an ATen node. */
 static void lower_t(aten *n) {
   value x = clv__aten_input(n, 0);
   if (x.type.rank > 2 && strcmp(n->stem, "mT") != 0) clv__aten_keep(n);
@@ -93,7 +94,8 @@ static void lower_flip(aten *n) {
 
 /* Moves elements by `shift` along an axis. Those beyond its end reappear at its start. */
 static value rolled(aten *n, value x, int64_t shift, int64_t axis) {
-  const int64_t size = x.type.dims[axis], first = size == 0 ? 0 : (size - shift % size) % size; /* it becomes element 0 */
+  const int64_t size = x.type.dims[axis],
+                first = size == 0 ? 0 : (size - shift % size) % size; /* the element that becomes element 0 */
   if (first == 0) return x;
   value parts[2] = {clv__aten_slice(n, x, axis, first, size, 1), clv__aten_slice(n, x, axis, 0, first, 1)};
   clv__aten_set_int(n, "axis", axis);
@@ -171,8 +173,8 @@ static void lower_repeat(aten *n) {
     count = x.type.rank;
   }
   if (count > CLV_MAX_RANK || count < x.type.rank) {
-    clv__aten_fail(n, "it has %d repeats; expected at least one for each of the %d axes, and at most the maximum rank",
-                   (int)count, (int)x.type.rank);
+    clv__aten_fail(n, "it has %d repeats; expected at least one for each of the %d axes, and at most %d", (int)count,
+                   (int)x.type.rank, CLV_MAX_RANK);
     return;
   }
   for (int32_t i = 0; i < count; ++i) {

@@ -12,8 +12,8 @@ const clv__body *clv__onnx_body(const clv_graph *graph, const clv__node *node);
 /* Writes a body as field MODEL_FUNCTIONS. */
 void clv__onnx_write_function(clv__text *out, const clv_graph *graph, const clv__body *body);
 
-/* If the node leaves the attribute that its body refers to at its default, writes that attribute as a field of the call.
- * Functions declare their defaults, but the reference evaluator of onnx ignores them. */
+/* If the node does not state the attribute that its body refers to, writes this attribute with its default value as a field of
+ * the call. Functions declare their defaults, but the reference evaluator of onnx ignores them. */
 void clv__onnx_write_default(clv__text *out, const clv__node *node, const clv__body *body);
 
 /* Writes the nodes of a body as fields GRAPH_NODE, instead of a node whose body it is. The values between them get the name of

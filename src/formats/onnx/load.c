@@ -109,7 +109,7 @@ static clv_status scan_model(clv__onnx_loader *loader, model_message *model, clv
     }
   }
   if (!has_version || loader->ir_version < 1) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "the model has no IR version");
+    return clv__error_set(error, CLV_INVALID_MODEL, "the model has no valid IR version");
   }
   if (loader->ir_version > CLV__ONNX_IR_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,

@@ -39,7 +39,7 @@ struct clv__onnx_scope {
   const char *prefix;      /* of the names of the function's nodes: the name of the call and a slash */
   clv__map formals;        /* names of the function's inputs and outputs -> index into `actuals` */
   const char **actuals;    /* names of the caller's values, in the model's scope; "" if the call omits the operand */
-  uint32_t argument_count; /* the attributes of the call, then the function's defaults; of equal names, the first applies */
+  uint32_t argument_count; /* the attributes of the call, then the function's defaults; the first of a name applies */
   const clv__onnx_argument *arguments;
 };
 

@@ -24,8 +24,8 @@ CLV_MUST_USE clv_status clv__onnx_load_file(const clv_allocator *allocator, cons
 CLV_MUST_USE clv_status clv__onnx_load_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, bool copy,
                                               clv_graph **graph, clv_error *error);
 
-/* Adds an opset import, if the version exists: CLV_INVALID_MODEL for one that cannot, CLV_NOT_SUPPORTED for an opset of ONNX
- * above the newest supported one. */
+/* Adds an opset import. Returns CLV_INVALID_MODEL for a version that cannot exist (less than 1, or more than 2^31 - 1), and
+ * CLV_NOT_SUPPORTED for an opset of ONNX above the newest supported one. */
 CLV_MUST_USE clv_status clv__onnx_import(clv__builder *builder, const char *domain, int64_t version, clv_error *error);
 
 /* Writes a view as a model into memory from `allocator`; the caller releases the memory. Values have the types of the view.
@@ -38,8 +38,8 @@ CLV_MUST_USE clv_status clv__onnx_import(clv__builder *builder, const char *doma
 CLV_MUST_USE clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator,
                                         void **data, size_t *size_bytes, clv_error *error);
 
-/* Writes a view like clv__onnx_write(), but with the standard operators of the bodies instead of calls: for runtimes that take no
- * functions. Nothing else changes. */
+/* Writes a view like clv__onnx_write(), but with the standard operators from the bodies of Cleave's own operators instead of
+ * calls of functions: for runtimes that do not support functions. */
 CLV_MUST_USE clv_status clv__onnx_write_standard(const clv_graph_view *view, size_t inline_limit_bytes,
                                                  const clv_allocator *allocator, void **data, size_t *size_bytes,
                                                  clv_error *error);

@@ -71,7 +71,7 @@ void clv__proto_append_varint(clv__text *out, uint64_t number); /* without a tag
 /* Write a nested message: everything written between begin and end is its content. clv__proto_begin() returns the mark for
  * clv__proto_end(). The size of the content is stored in front of it as a varint. clv__proto_begin() reserves as many bytes as
  * the varint of `expected_bytes`, an estimate, takes. If the actual size takes more or fewer, clv__proto_end() moves the
- * content. */
+ * content. The caller passes the same `expected_bytes` to both. */
 size_t clv__proto_begin(clv__text *out, uint32_t field, size_t expected_bytes);
 void clv__proto_end(clv__text *out, size_t mark, size_t expected_bytes);
 

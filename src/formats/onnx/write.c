@@ -16,7 +16,7 @@ typedef struct writer {
   clv__text *out;
   size_t inline_limit_bytes;
   const clv__onnx_outside *outside; /* NULL: all data is in the model */
-  bool expands;                     /* nodes with a body become its nodes; otherwise they call functions */
+  bool expands;                     /* Cleave's own operators become the nodes of their bodies; otherwise calls of functions */
   clv_error *error;
 } writer;
 

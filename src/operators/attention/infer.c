@@ -177,7 +177,8 @@ static clv_status infer_flex(clv__infer *infer) {
   const int64_t precision = clv__attribute_int(infer->attributes, "softmax_precision", CLV_F32);
   if (precision != CLV_F32 && precision != CLV_F64 && precision != CLV_F16 && precision != CLV_BF16) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "attribute softmax_precision is %lld, which is not the number of a float dtype", (long long)precision);
+                          "attribute softmax_precision is %lld; expected 1 (f32), 10 (f16), 11 (f64) or 16 (bf16)",
+                          (long long)precision);
   }
   for (uint32_t i = Q; i <= V; ++i) {
     if (!clv__infer_has(infer, i)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is missing", (unsigned)i);

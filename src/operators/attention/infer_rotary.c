@@ -34,10 +34,14 @@ clv_status clv__infer_rotary(clv__infer *infer) {
   }
   const int64_t rotated = clv__attribute_int(infer->attributes, "rotary_embedding_dim", 0);
   const int64_t count = rotated != 0 ? rotated : size;
-  if (rotated < 0 || (count >= 0 && count % 2 != 0) || (size >= 0 && count > size)) {
+  if (rotated < 0 || (size < 0 && count >= 0 && count % 2 != 0)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute rotary_embedding_dim is %lld; expected an even number",
+                          (long long)rotated);
+  }
+  if (size >= 0 && (count % 2 != 0 || count > size)) {
     return clv__error_set(
         infer->error, CLV_INVALID_MODEL,
-        "cannot rotate %lld of the %lld columns of a head: the first number must be even, and from 0 to the second",
+        "cannot rotate %lld of the %lld columns of a head: the first number must be even, and at most the second",
         (long long)count, (long long)size);
   }
   for (uint32_t i = 1; i <= 2; ++i) CLV__TRY(check_angles(infer, i, batch, length, count >= 0 ? count / 2 : CLV_DIM_UNKNOWN));

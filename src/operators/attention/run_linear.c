@@ -3,6 +3,7 @@
 #include "operators/attention/run.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "operators/common/element.h"
 #include "operators/run.h"
@@ -96,6 +97,6 @@ size_t clv__kernel_linear_attention_scratch_bytes(const clv__kernel_call *call) 
 bool clv__kernel_linear_attention_accepts(const clv__kernel_call *call, char reason[160]) {
   const clv_tensor *past = clv__call_input(call, 3);
   if (past == NULL || ((CLV__DTYPES_FLOAT & ~CLV__DTYPE_BIT(CLV_F64)) >> past->dtype & 1u) != 0) return true;
-  strcpy(reason, "dtype of past_state not supported");
+  snprintf(reason, 160, "past_state of dtype %s is not supported", clv_dtype_name(past->dtype));
   return false;
 }

@@ -117,7 +117,7 @@ static void run_range(const clv__elementwise *what, const clv__walk *plan, const
   }
 }
 
-/* The same in pieces, until the call is stopped. */
+/* Computes elements [from, to) of the output piece by piece, until the call is stopped. */
 static void run_pieces(const clv__elementwise *what, const clv__walk *plan, const clv_tensor *out,
                        const clv_tensor *const *inputs, int64_t from, int64_t to) {
   for (; from < to && !clv__is_stopped(what->stop); from += PIECE) {

@@ -3,7 +3,7 @@
 
 clv_status clv__infer_rank(clv__infer *infer, int64_t rank) {
   if (rank <= CLV_MAX_RANK) return CLV_OK;
-  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "rank %lld above %d", (long long)rank, CLV_MAX_RANK);
+  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "rank %lld is above the maximum of %d", (long long)rank, CLV_MAX_RANK);
 }
 
 clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t count, int64_t *product) {

@@ -14,10 +14,12 @@ clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t co
  * division has a remainder. */
 bool clv__dims_quotient(const int64_t *above, int32_t above_count, const int64_t *below, int32_t below_count, int64_t *quotient);
 
-/* a + b; either may be a symbol or unknown (a symbol plus zero is itself). */
+/* a + b; either may be a symbol or unknown. A symbol plus zero is itself. Any other sum with a symbol, and one that
+ * overflows, is unknown. */
 int64_t clv__dim_add(int64_t a, int64_t b);
 
-/* Sets `content` to the elements of input `input`, if it has rank 0 or 1. Returns false if none of them is known. */
+/* Sets `content` to the elements of input `input`. Returns false if its rank is not known to be 0 or 1, or if none of its
+ * elements is known. */
 bool clv__infer_vector(const clv__infer *infer, uint32_t input, clv__content *content);
 
 /* Whether the content is known and all its elements are numbers: no symbol, none unknown. */

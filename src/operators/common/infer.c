@@ -46,9 +46,10 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
       char text[128], first[128];
       clv__infer_text(infer, &inputs[i], text, sizeof text);
       clv__infer_text(infer, &inputs[0], first, sizeof first);
-      return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                            "input %u, %s, does not broadcast with input 0, %s: dimensions %lld and %lld differ", (unsigned)i,
-                            text, first, (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);
+      return clv__error_set(
+          infer->error, CLV_INVALID_MODEL,
+          "input %u, %s, does not broadcast with the inputs before it (input 0 is %s): dimensions %lld and %lld differ",
+          (unsigned)i, text, first, (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);
     }
   }
   out->rank = rank;

@@ -91,7 +91,7 @@ bool clv__independent_elementwise(clv__padding *padding) {
     }
     if (padded == UINT32_MAX) continue;
     if (whole != UINT32_MAX)
-      return clv__padding_no(padding, "inputs %u and %u have different open sizes along axis %d", padded, whole, (int)axis);
+      return clv__padding_no(padding, "inputs %u and %u have no common open size along axis %d", padded, whole, (int)axis);
     padding->outputs[0] |= clv__axis_bit(axis);
   }
   return true;

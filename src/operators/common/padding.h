@@ -19,8 +19,8 @@ typedef struct clv__padding {
   const uint32_t *inputs; /* per input: its padded axes */
   const bool *zero;       /* per input: whether it is certainly padded with zeros */
   uint32_t *outputs;      /* result, per output: its padded axes */
-  /* Result, for each padded axis of output 0: its size is the size of the corresponding axis of the input, times `times`, divided
-   * by `over`. */
+  /* Result, for each padded axis of an output: its size is the size of the input axis that it comes from, times `times`,
+   * divided by `over`. */
   int64_t times[CLV_MAX_RANK], over[CLV_MAX_RANK];
   char reason[CLV__REASON_BYTES]; /* result: why the node is not independent */
 } clv__padding;

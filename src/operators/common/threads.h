@@ -1,5 +1,6 @@
-/* How kernels use threads. The number of threads depends on the work, and each has its own part of the call's scratch. Scratch is
- * sized from shapes alone, and a later call may run on more threads, so the largest number of threads is a constant. */
+/* How kernels use threads. The number of threads depends on the work, and each thread has its own part of the call's scratch.
+ * Scratch is sized from shapes alone, and a later call may run on more threads, so the largest number of threads is a constant.
+ */
 #ifndef CLEAVE_OPERATORS_COMMON_THREADS_H
 #define CLEAVE_OPERATORS_COMMON_THREADS_H
 

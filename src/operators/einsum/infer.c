@@ -108,7 +108,8 @@ static bool independent_einsum(clv__padding *padding) {
   clv__einsum_labels(&term, node->outputs[0].rank - term.count, labels);
   for (int32_t axis = 0; axis < node->outputs[0].rank; ++axis) {
     if (!padded[labels[axis]]) continue;
-    if (whole[labels[axis]]) return clv__padding_no(padding, "its inputs have different open sizes along axis %d", (int)axis);
+    if (whole[labels[axis]])
+      return clv__padding_no(padding, "its inputs do not have the same open size along axis %d", (int)axis);
     padding->outputs[0] |= clv__axis_bit(axis);
     padded[labels[axis]] = false;
   }

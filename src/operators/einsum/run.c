@@ -63,7 +63,7 @@ static clv_status einsum_read(const clv__kernel_call *call, einsum *e) {
   return CLV_OK;
 }
 
-/* Advances to the next combination of some labels. False after the last one, when all are 0 again. */
+/* Advances to the next combination of positions along the `count` labels. False after the last one, when all are 0 again. */
 static bool next(einsum *e, const int8_t *labels, int32_t count) {
   for (int32_t i = count - 1; i >= 0; --i) {
     if (++e->at[labels[i]] < e->dims[labels[i]]) return true;

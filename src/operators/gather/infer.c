@@ -77,8 +77,9 @@ static clv_status index_depth(clv__infer *infer, int64_t batch, int64_t *depth) 
   }
   if (*depth > (data->rank >= 0 ? data->rank : CLV_MAX_RANK) - batch) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "the last axis of indices has size %lld, which is too large for data of rank %d with batch_dims %lld",
-                          (long long)*depth, data->rank, (long long)batch);
+                          "the last axis of indices has size %lld; the maximum for this data is %lld, with batch_dims %lld",
+                          (long long)*depth, (long long)((data->rank >= 0 ? data->rank : CLV_MAX_RANK) - batch),
+                          (long long)batch);
   }
   return CLV_OK;
 }

@@ -23,7 +23,8 @@ bool clv__independent_gather(clv__padding *padding) {
 static bool lie_on_data(clv__padding *padding, uint32_t input, int32_t axis) {
   uint32_t others = ~clv__axis_bit(axis), outside = padding->inputs[input] & ~padding->inputs[0] & others;
   if (outside == 0) return true;
-  return clv__padding_no(padding, "input %u and input 0 have different open sizes along axis %d", input, __builtin_ctz(outside));
+  return clv__padding_no(padding, "input %u and input 0 do not have the same open size along axis %d", input,
+                         __builtin_ctz(outside));
 }
 
 bool clv__independent_gather_elements(clv__padding *padding) {
@@ -45,7 +46,7 @@ bool clv__independent_gather_nd(clv__padding *padding) {
   if (!clv__padding_avoids(padding, 0, clv__axes_between(first, end)) || !places_are_valid(padding, 1)) return false;
   uint32_t batches = clv__axes_between(0, first);
   if (((padding->inputs[0] ^ padding->inputs[1]) & batches) != 0)
-    return clv__padding_no(padding, "its inputs have different open sizes along a batch axis");
+    return clv__padding_no(padding, "its inputs do not have the same open size along a batch axis");
   padding->outputs[0] = padding->inputs[1] & ~clv__axis_bit(indices->rank - 1);
   for (int32_t d = end; d < data->rank; ++d) {
     if ((padding->inputs[0] >> d & 1u) != 0) padding->outputs[0] |= clv__axis_bit(indices->rank - 1 + d - end);
@@ -60,7 +61,8 @@ bool clv__independent_scatter_elements(clv__padding *padding) {
   for (uint32_t i = 0; i < 3; ++i) {
     if (!clv__padding_avoids(padding, i, along)) return false;
   }
-  if (padding->inputs[1] != padding->inputs[2]) return clv__padding_no(padding, "indices and updates have different open sizes");
+  if (padding->inputs[1] != padding->inputs[2])
+    return clv__padding_no(padding, "indices and updates do not have the same open sizes");
   if (!places_are_valid(padding, 1) || !lie_on_data(padding, 1, axis)) return false;
   padding->outputs[0] = padding->inputs[0];
   return true;
@@ -78,7 +80,7 @@ bool clv__independent_scatter_nd(clv__padding *padding) {
     if ((padding->inputs[0] >> d & 1u) != 0) wanted |= clv__axis_bit(indices->rank - 1 + d - (int32_t)depth);
   }
   if (padding->inputs[2] != wanted)
-    return clv__padding_no(padding, "its updates and the slices that they replace have different open sizes");
+    return clv__padding_no(padding, "its updates and the slices that they replace do not have the same open sizes");
   padding->outputs[0] = padding->inputs[0];
   return true;
 }

@@ -9,7 +9,7 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-/* Indices that are checked, and bytes that are gathered, before the next look at the stop flag. */
+/* Between two looks at the stop flag, PIECE indices are checked, or PIECE_BYTES are gathered. */
 enum { PIECE = 1 << 16, PIECE_BYTES = 1 << 14 };
 
 static clv_status out_of_range(const clv__kernel_call *call, int64_t index, int32_t axis, int64_t size) {

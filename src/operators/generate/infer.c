@@ -112,7 +112,7 @@ static clv_status range_length(clv__infer *infer, int64_t *length) {
     *length = steps > 0 && steps < 0x1p62 ? (int64_t)steps : 0;
   }
   if (!isfinite(steps) || steps >= 0x1p48) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a range of %g elements is too large", steps);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a range cannot have %g elements", steps);
   }
   return CLV_OK;
 }
@@ -146,7 +146,8 @@ static clv_status infer_eye_like(clv__infer *infer) {
   }
   clv_dtype dtype = (clv_dtype)clv__attribute_int(infer->attributes, "dtype", like->dtype);
   if (clv_dtype_size_bytes(dtype) == 0) {
-    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute dtype has the unknown value %d", (int)dtype);
+    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute dtype has the value %d, which is not supported",
+                          (int)dtype);
   }
   if (like->rank < 0)
     clv__infer_set_unknown(infer, 0, dtype, 2);

@@ -37,7 +37,8 @@ static bool accepts_constant_of_shape(const clv__kernel_call *call, char reason[
   const clv_attribute *value = clv__attribute_find(call->attributes, "value");
   clv_dtype dtype = value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR ? value->tensor->dtype : CLV_F32;
   if (call->inputs[0].dtype == CLV_I64 && clv__dtype_is_in(dtype, CLV__DTYPES_ANY | CLV__DTYPES_F8)) return true;
-  snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(dtype));
+  snprintf(reason, 160, "a value of dtype %s for a shape of dtype %s is not supported", clv_dtype_name(dtype),
+           clv_dtype_name(call->inputs[0].dtype));
   return false;
 }
 
@@ -115,7 +116,7 @@ static clv_status run_eye_like(const clv__kernel_call *call) {
 static bool accepts_eye_like(const clv__kernel_call *call, char reason[160]) {
   clv_dtype dtype = (clv_dtype)clv__attribute_int(call->attributes, "dtype", call->inputs[0].dtype);
   if (clv_dtype_size_bytes(dtype) != 0 && dtype != CLV_STRING) return true;
-  snprintf(reason, 160, "dtype %d not supported", (int)dtype);
+  snprintf(reason, 160, "attribute dtype has the value %d, which is not supported", (int)dtype);
   return false;
 }
 

@@ -102,7 +102,7 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
 static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *sizes, size_t count) {
   int64_t total = 0;
   if (count != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "it gives %zu size%s, but the node has %u output%s", count,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the split lists %zu size%s, but the node has %u output%s", count,
                           CLV__S(count), infer->output_count, CLV__S(infer->output_count));
   }
   for (size_t i = 0; i < count; ++i) {

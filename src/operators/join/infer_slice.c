@@ -63,7 +63,8 @@ clv_status clv__infer_slice(clv__infer *infer) {
   uint32_t count = axes_given ? axes.count : starts.known ? starts.count : ends.known ? ends.count : (uint32_t)data->rank;
   if ((starts.known && starts.count != count) || (ends.known && ends.count != count) || (steps.known && steps.count != count)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u starts, %u ends, %u axes and %u steps: the counts must be equal",
-                          starts.count, ends.count, axes_given ? axes.count : count, steps_given ? steps.count : count);
+                          starts.known ? starts.count : count, ends.known ? ends.count : count, axes_given ? axes.count : count,
+                          steps.known ? steps.count : count);
   }
   bool sliced[CLV_MAX_RANK] = {false};
   int64_t *dims = infer->outputs[0].dims;

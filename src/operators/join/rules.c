@@ -8,7 +8,8 @@ bool clv__independent_concat(clv__padding *padding) {
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if ((padding->inputs[i] >> axis & 1u) != 0)
       return clv__padding_no(padding, "it joins input %u, which has an open size along axis %d, to other inputs", i, (int)axis);
-    if (padding->inputs[i] != padding->inputs[0]) return clv__padding_no(padding, "inputs 0 and %u have different open sizes", i);
+    if (padding->inputs[i] != padding->inputs[0])
+      return clv__padding_no(padding, "inputs 0 and %u do not have the same open sizes", i);
   }
   return clv__padding_pass(padding);
 }

@@ -80,7 +80,7 @@ static bool independent_matmul(clv__padding *padding) {
     bool a_there = x >= 0 && a->dims[x] != 1, b_there = y >= 0 && b->dims[y] != 1;
     bool a_padded = a_there && (padding->inputs[0] >> x & 1u) != 0, b_padded = b_there && (padding->inputs[1] >> y & 1u) != 0;
     if (a_there && b_there && a_padded != b_padded)
-      return clv__padding_no(padding, "its inputs have different open sizes along batch axis %d", (int)axis);
+      return clv__padding_no(padding, "its inputs do not have the same open size along batch axis %d", (int)axis);
     if (a_padded || b_padded) padding->outputs[0] |= clv__axis_bit(axis);
   }
   int32_t at = batches;
@@ -103,7 +103,7 @@ static bool independent_gemm(clv__padding *padding) {
     int32_t own = axis - (2 - c->rank);
     if (own < 0 || c->dims[own] == 1) continue;
     if ((padding->inputs[2] >> own & 1u) != (padding->outputs[0] >> axis & 1u))
-      return clv__padding_no(padding, "its input 2 has a different open size along axis %d", (int)axis);
+      return clv__padding_no(padding, "its input 2 does not have the same open size as the product along axis %d", (int)axis);
   }
   return true;
 }

@@ -34,7 +34,9 @@ static clv_status instance_infer(clv__infer *infer) {
 static clv_status group_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
-  if (groups < 1 || (channels >= 0 && channels % groups != 0)) {
+  if (groups < 1)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_groups is %lld; expected 1 or more", (long long)groups);
+  if (channels >= 0 && channels % groups != 0) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels are not divisible by num_groups %lld",
                           (long long)channels, (long long)groups);
   }
@@ -49,7 +51,7 @@ static clv_status layer_infer(clv__infer *infer) {
   int64_t stash = clv__attribute_int(infer->attributes, "stash_type", 1);
   if (stash != CLV_F32 && stash != CLV_BF16 && stash != CLV_F16 && stash != CLV_F64) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "attribute stash_type is %lld, which is not the number of a float dtype", (long long)stash);
+                          "attribute stash_type is %lld; expected 1 (f32), 10 (f16), 11 (f64) or 16 (bf16)", (long long)stash);
   }
   CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
   CLV__TRY(clv__check_broadcasts_to(infer, 1, x));
@@ -133,7 +135,7 @@ static bool independent_layer_norm(clv__padding *padding) {
     for (int32_t own = 0; clv__infer_has(node, i) && own < other->rank; ++own) {
       int32_t at = own + x->rank - other->rank;
       if (at >= 0 && (padding->inputs[0] >> at & 1u) != 0 && other->dims[own] != 1)
-        return clv__padding_no(padding, "its input %u has a different open size along axis %d", i, (int)at);
+        return clv__padding_no(padding, "its input %u does not have the open size that input 0 has along axis %d", i, (int)at);
     }
   }
   return clv__padding_pass(padding);

@@ -16,7 +16,7 @@ clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, cons
 clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x, int64_t *dims, clv_error *error);
 
 /* CenterCropPad: sets `axes` and *count to the axes, in [0, rank), whose new sizes input `shape` lists. Returns an error if an
- * axis is repeated. */
+ * axis is repeated or out of range. */
 clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *axes, int32_t *count, clv_error *error);
 
 #endif

@@ -8,8 +8,8 @@ static clv_dtype dtype_from(int64_t number) {
   return clv__dtype_is_known(number) ? (clv_dtype)number : CLV_DTYPE_NONE;
 }
 
-/* Checks the shape of the scales: one for the whole tensor, one per index of the axis, or one per block. The kernel checks the
- * rest, for which all dims must be known. */
+/* Checks the shape of the scales: one for the whole tensor, one per index of the axis, or one per block. The kernel
+ * checks the number of blocks, for which all dims must be known. */
 static clv_status check_scales(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *scale = &infer->inputs[1];
   if (x->rank < 0 || scale->rank < 0) return CLV_OK;

@@ -21,7 +21,8 @@ static clv_status scales_read(const clv__kernel_call *call, scales *s) {
   const int64_t given = clv__dims_count(scale, 0, scale->rank);
   *s = (scales){.scale = scale, .zero = zero, .block = 1, .whole = given == 1};
   if (zero != NULL && clv__dims_count(zero, 0, zero->rank) != given) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale and zero point must have the same shape");
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale has %lld element%s, but the zero point has %lld",
+                          (long long)given, CLV__S(given), (long long)clv__dims_count(zero, 0, zero->rank));
   }
   if (s->whole || clv__tensor_is_empty(x)) return CLV_OK;
   int64_t axis = clv__attribute_int(call->attributes, "axis", 1);
@@ -118,7 +119,7 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* DynamicQuantizeLinear: maps the range of the values, extended to include 0, to 0 to 255. */
+/* DynamicQuantizeLinear: maps the range of the values, extended to include 0, to [0, 255]. */
 static clv_status run_dynamic(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = clv__call_output(call, 0);
   const clv_tensor *scale_out = clv__call_output(call, 1), *zero_out = clv__call_output(call, 2);

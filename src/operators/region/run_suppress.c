@@ -38,8 +38,8 @@ size_t clv__suppression_room(const clv__suppression *suppression) {
  * ----------------------------------------------------------------------------
  */
 
-/* Whether box a is better than box b. If their scores are equal, the one with the lower index is better. A NaN is worse than
- * any number. */
+/* Whether box a is better than box b. If their scores are equal, the one with the lower index is better. A NaN counts as
+ * minus infinity. */
 static bool better(const float *scores, int64_t a, int64_t b) {
   float x = isnan(scores[a]) ? -INFINITY : scores[a], y = isnan(scores[b]) ? -INFINITY : scores[b];
   return x != y ? x > y : a < b;

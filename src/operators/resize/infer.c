@@ -11,7 +11,7 @@
 /* floor(dim * scale), computed in f32, like exporters and the specification's own inference do. */
 static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_t *out) {
   if (!(scale > 0) || !isfinite(scale)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scale %g is not a number above 0", (double)scale);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scale is %g; expected a finite number above 0", (double)scale);
   }
   if (dim < 0) {
     *out = scale == 1.0f ? dim : CLV_DIM_UNKNOWN;

@@ -1,5 +1,6 @@
-/* Resize and Upsample: each element of the result is the sum of the input elements that its position reads along every axis,
- * times the product of their weights. operators/common/resize.h computes positions and weights. */
+/* Resize and Upsample: each element of the result is a weighted sum of input elements. Along every axis, its position selects
+ * some input positions, each with a weight; the weight of an input element is the product of these. operators/common/resize.h
+ * computes positions and weights. */
 #include "operators/resize/run.h"
 
 #include "operators/common/resize.h"

@@ -84,8 +84,8 @@ static size_t scratch_topk(const clv__kernel_call *call) {
   return fits ? size_bytes : SIZE_MAX;
 }
 
-/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. If it is
- * stopped, the heap is incomplete. */
+/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. If the
+ * call is stopped, the heap is incomplete. */
 static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int64_t inner, bool largest, int64_t k,
                         candidate *heap, const clv__stop *stop) {
   for (int64_t i = 0; i < length && !clv__is_stopped(stop); ++i) {
@@ -176,9 +176,13 @@ static clv_status run_compress(const clv__kernel_call *call) {
   for (int64_t i = 0; i < call->inputs[1].dims[0]; ++i) {
     if (clv__is_stopped(call->stop)) return CLV_OK;
     if (condition[i] == 0) continue;
-    if (i >= in.dims[axis] || to >= call->outputs[0].dims[axis]) {
+    if (i >= in.dims[axis]) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects element %lld, but there are only %lld",
                             (long long)i, (long long)in.dims[axis]);
+    }
+    if (to >= call->outputs[0].dims[axis]) {
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects more elements than the output has, %lld",
+                            (long long)call->outputs[0].dims[axis]);
     }
     copy_item(&in, &call->outputs[0], axis, i, to++);
   }

@@ -24,8 +24,8 @@ typedef struct clv__fourier {
   const clv__stop *stop;        /* of the call; may be NULL. Once it is set, results are undefined */
 } clv__fourier;
 
-/* The first returns the number of elements of the tables for a length, which all threads share. The second returns that of the
- * work area, which each thread needs for itself. Both return SIZE_MAX if the length is too large for any memory. */
+/* Return the number of elements of the tables, which all threads share, or of the work area, of which each thread needs its
+ * own. Return SIZE_MAX if the length is too large for any memory. */
 size_t clv__fourier_table_count(int64_t length);
 size_t clv__fourier_work_count(int64_t length);
 

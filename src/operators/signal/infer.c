@@ -15,7 +15,8 @@ static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what,
   if (!clv__infer_vector(infer, input, &content) || content.count != 1) return CLV_OK;
   *element = content.elements[0];
   if (!clv__element_is_number(*element) || (*element >= least && *element <= INT64_C(1) << 48)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %lld, which is out of range", what, (long long)*element);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %lld; expected %lld to 2^48", what, (long long)*element,
+                        (long long)least);
 }
 
 static double transform_flops(const clv_tensor *out, int64_t length) {
@@ -132,7 +133,7 @@ static clv_status output_dtype(clv__infer *infer, clv_dtype *dtype) {
   int64_t number = clv__attribute_int(infer->attributes, "output_datatype", CLV_F32);
   *dtype = number > 0 && number <= CLV_BF16 ? (clv_dtype)number : CLV_DTYPE_NONE;
   if ((CLV__DTYPE_BIT(*dtype) & CLV__DTYPES_NUMBER) != 0) return CLV_OK;
-  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute output_datatype has the unknown value %lld",
+  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute output_datatype has the value %lld, which is not supported",
                         (long long)number);
 }
 

@@ -176,11 +176,12 @@ static clv_status run_stft(const clv__kernel_call *call) {
   const clv_tensor *window = has(call, 2) ? &call->inputs[2] : NULL;
   if (clv__tensor_is_empty(y)) return CLV_OK;
   const int64_t length = frame_length(call), frames = y->dims[1], signal = x->dims[1], lanes = y->dims[0] * frames;
-  int64_t step;
+  int64_t step = 0;
   if (!number_of(call, 1, &step) || step < 1 || length < 1 || length > signal || frames > (signal - length) / step + 1 ||
       y->dims[2] > length) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld frames of length %lld do not fit a signal of %lld element%s",
-                          (long long)frames, (long long)length, (long long)signal, CLV__S(signal));
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "%lld frames of length %lld with step %lld do not fit a signal of %lld element%s", (long long)frames,
+                          (long long)length, (long long)step, (long long)signal, CLV__S(signal));
   }
   clv__fourier fourier;
   const int64_t work_count = (int64_t)clv__fourier_work_count(length);

@@ -63,7 +63,7 @@ REAL(acosh_of, acosh(x))
 REAL(atanh_of, atanh(x))
 
 /* The function of an operator on integers and bool; NULL if it does not support integers. Unsigned values are passed as positive
- * numbers, except for the upper half of u64. */
+ * numbers, except for the upper half of u64, which is passed as negative ones. */
 typedef int64_t whole_fn(int64_t x);
 
 static int64_t whole_relu(int64_t x) {

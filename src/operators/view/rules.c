@@ -96,7 +96,7 @@ bool clv__independent_reshape(clv__padding *padding) {
   for (int32_t a = 0; a < in->rank; ++a) {
     if ((padding->inputs[0] >> a & 1u) == 0) continue;
     int32_t b = links[a];
-    if (b < 0) return clv__padding_no(padding, "it merges axis %d, which has an open size, with others", (int)a);
+    if (b < 0) return clv__padding_no(padding, "no output axis can be found for axis %d, which has an open size", (int)a);
     if (strcmp(padding->op->name, "Reshape") == 0 && !target_follows(padding, a, b)) return false;
     padding->outputs[0] |= clv__axis_bit(b);
     padding->times[b] = to[b].times;
