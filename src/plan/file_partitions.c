@@ -75,7 +75,8 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
     if (id == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name);
     if (plan->shapes->node_folded[id]) {
       return clv__error_set(error, CLV_INVALID_MODEL,
-                            "node '%s' is a constant, which no device runs: remove it from the plan, or plan again", name);
+                            "node '%s' is computed while planning, so no device runs it: remove it from the plan, or plan again",
+                            name);
     }
     if (plan->placement.devices[id] != CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in two partitions", name);
