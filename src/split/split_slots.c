@@ -213,7 +213,7 @@ static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const 
   return CLV_OK;
 }
 
-/* Cuts in an order that keeps chains together. */
+/* Cuts the slots, taking their nodes in an order that keeps chains together. */
 static clv_status cut_by_depth(clv__convex *c, const clv__slots *slots, const lists *l, clv__slots *made, clv_error *error) {
   uint32_t n = c->problem->node_count, *order = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *order);
   if (order == NULL) return clv__error_memory(error, (size_t)n * sizeof *order);
