@@ -1,4 +1,4 @@
-/* Reading a plan from a program: see cleave/plan_contents.h. */
+/* Lets programs read a plan: see cleave/plan_contents.h. */
 #include "cleave/plan_contents.h"
 
 #include <string.h>
