@@ -35,7 +35,8 @@ typedef struct subject {
   const clv_host *host;
 } subject;
 
-/* The functions that use a framework directly. open() returns the state that run() needs; it ends the program on failure. */
+/* The functions that use a framework directly. open() returns the state that run() needs. Each of them ends the program if it
+ * fails. */
 typedef struct peer {
   const char *device;
   void *(*open)(const subject *s);
@@ -207,7 +208,7 @@ static void through_open(through *t, const subject *s, clv_devices *devices) {
   t->subject = s;
   check(clv_plan_make(s->graph, devices, NULL, &t->plan, &error), &error, s->path);
   if (t->plan->partition_count != 1) {
-    fprintf(stderr, BENCH ": %s has %u partitions\n", s->path, t->plan->partition_count);
+    fprintf(stderr, BENCH ": %s: the plan has %u partitions, but must have one\n", s->path, t->plan->partition_count);
     exit(1);
   }
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;

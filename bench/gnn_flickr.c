@@ -109,7 +109,7 @@ static void make_tables(bench *b) {
   clv__tables_init(&b->tables, clv__allocator_default());
   if (!flickr_prices_kept(&b->options, &b->tables)) {
     check(clv__gnn_measure(&all, &how, &b->tables, NULL, &error), &error, "prices");
-    need(flickr_import(&b->options, all.chains[0].layer, &b->tables), "profile_185h_fused.csv");
+    need(flickr_import(&b->options, all.chains[0].layer, &b->tables), "profile_185h_fused.csv cannot be read");
     flickr_prices_keep(&b->options, &b->tables);
   }
   clv__text_init(&b->prices, clv__allocator_default());
@@ -345,7 +345,8 @@ static double time_planning(bench *b, uint32_t seed) {
   check(clv__gnn_planning_choose(planning, &b->tables, &options, &choice, &error), &error, "choosing");
   double took = cpu_seconds() - begin;
   planning->cut_count = 1;
-  printf("prices %u: planning k of 1, 2, 4, 8, 16, 24, 32, 40, 48, 64 for three devices: %.3f s of CPU time\n", seed, took);
+  printf("seed of the prices %u: planning k = 1, 2, 4, 8, 16, 24, 32, 40, 48, 64 for three devices: %.3f s of CPU time\n", seed,
+         took);
   for (uint32_t c = 0; c < choice.k_count; ++c)
     printf("  k %2u: %11.3f ms, gap %.2f %%\n", choice.items[c].k, ms(b, choice.items[c].makespan_ns), 100 * choice.items[c].gap);
   for (uint32_t c = 0; c < 10; ++c) free((void *)cuts[c].subgraphs);
@@ -369,7 +370,7 @@ static int plan_and_run(bench *b, uint32_t seed) {
     if (b->options.runs > 0) measure(b, &b->entries[i], WAY_ANY);
   }
   for (way w = 0; w < WAY_ANY && b->options.runs > 0; ++w) measure(b, &b->entries[best_of(b, w)], w);
-  if (seed > 0 && !b->options.json) printf("\nprices %u\n", seed);
+  if (seed > 0 && !b->options.json) printf("\nprices changed by seed %u\n", seed);
   if (b->options.json)
     print_json(b);
   else
@@ -379,7 +380,8 @@ static int plan_and_run(bench *b, uint32_t seed) {
 
 int main(int count, char **arguments) {
   static bench b;
-  need(flickr_options_read(&b.options, count, arguments), "see the top of bench/gnn_flickr.c for the options");
+  need(flickr_options_read(&b.options, count, arguments),
+       "an option is unknown, incomplete or out of range: see the top of bench/gnn_flickr.c");
   if (!flickr_machine_open(&b.options, &b.machine)) {
     printf(BENCH ": no profile_185h_fused.csv in %s: skipped\n", b.options.data);
     return 0;

@@ -55,7 +55,7 @@ void flickr_prices_change(clv__tables *tables, uint64_t seed);
 typedef struct flickr_graph {
   clv__gnn_graph *graph;
   uint32_t *parts; /* the caller frees it */
-  uint32_t missed; /* total number of halo vertices that are missing in the parts */
+  uint32_t missed; /* how many halo vertices the parts lack compared with metis_subgraphs.csv, in total */
 } flickr_graph;
 
 bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *made);

@@ -139,7 +139,7 @@ static void describe_open(clv__text *text, const flickr_options *options, const 
   append_end(text);
 }
 
-/* Describes a device with fixed shapes that cannot sum over edges. */
+/* Describes a device that needs fixed shapes and cannot sum over edges. */
 static void describe_npu(clv__text *text, const flickr_options *options, const clv__block_table *table, uint64_t *state) {
   double row = table->time.per_n;
   clv__text_append(text,
@@ -168,7 +168,7 @@ static bool describe(const flickr_options *options, clv__text texts[3]) {
                            *gpu = clv__tables_find(&tables, "vgpu", "l", 0, 4),
                            *npu = clv__tables_find(&tables, "vnpu", "l", 4, 7);
     need(cpu != NULL && gpu != NULL && npu != NULL && cpu->time.is_good && gpu->time.is_good && npu->time.is_good,
-         "no good fits");
+         "the times in profile_185h_fused.csv give no usable fits");
     describe_open(&texts[0], options, "vcpu", "host", cpu, &of_cpu, &state);
     describe_open(&texts[1], options, "vgpu", "vgpu", gpu, &of_gpu, &state);
     describe_npu(&texts[2], options, npu, &state);

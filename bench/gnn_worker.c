@@ -1,11 +1,10 @@
-/* Runs a plan of GNN inference on request, with all tensors in memory. gnn_torch.py runs it in turn with
- * PyTorch.
+/* Runs a plan of GNN inference on request, with all tensors in memory. gnn_torch.py runs it in turn with PyTorch.
  *
  *   bench_gnn_worker --model FILE --graph FILE --plan FILE [--devices LIST] [--threads N]
  *
  * Reads commands, one per line, and answers each with a line. "run": runs the plan and answers with its seconds and the CPU
- * seconds of all threads. "write FILE": writes the last result as raw f32 and answers "done". "memory": answers with two numbers:
- * the resident bytes before anything was loaded, and their peak. */
+ * seconds of all threads. "write FILE": writes the last result as raw f32 and answers "done". "memory": answers with two
+ * numbers: the resident bytes before anything was loaded, and the peak of the resident bytes. */
 #define BENCH "bench_gnn_worker"
 
 #include <string.h>

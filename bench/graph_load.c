@@ -31,7 +31,8 @@ static double peak_bytes(void) {
   return 1024.0 * (double)usage.ru_maxrss;
 }
 
-/* In a child process: reads the file, prints time and memory, and checks them. */
+/* In a child process: reads the file, prints time and memory, and checks the number of edges and, if `check`, the memory.
+ * Returns the exit status. */
 static int read_one(const char *path, bool check, uint64_t expected_edges) {
   clv_error error = {0};
   clv__gnn_graph *graph;
@@ -48,9 +49,10 @@ static int read_one(const char *path, bool check, uint64_t expected_edges) {
          (double)info.st_size / 1e6, seconds, (double)graph->csr.edge_count / seconds / 1e6, peak / 1e6, rows / 1e6, peak / rows);
   bool right = graph->csr.edge_count == expected_edges;
   clv__gnn_graph_destroy(graph);
-  if (!right) fprintf(stderr, "%s: the edges differ from those that were written\n", path);
+  if (!right) fprintf(stderr, "%s: the number of edges differs from that of the edges written\n", path);
   if (check && peak > 2 * rows + BUFFER_BYTES) {
-    fprintf(stderr, "%s: peak of %.1f MB for rows of %.1f MB\n", path, peak / 1e6, rows / 1e6);
+    fprintf(stderr, "%s: the peak of %.1f MB exceeds twice the rows of %.1f MB by more than 40 MiB\n", path, peak / 1e6,
+            rows / 1e6);
     right = false;
   }
   return right ? 0 : 1;
@@ -87,7 +89,8 @@ static bool write_text(const clv__csr *csr, const char *path, bool packed) {
 }
 
 /* Writes the sources of each vertex's in-edges on one line. The header of a METIS file has half the number of neighbours in the
- * file. If that number is odd, one more neighbour is written. */
+ * file. If the number of edges is odd, one more neighbour is written. Sets `edge_count` to the number of neighbours in the
+ * file. */
 static bool write_metis(const clv__csr *csr, const char *path, uint64_t *edge_count) {
   FILE *file = fopen(path, "wb");
   char word[16];

@@ -146,7 +146,7 @@ static void open_part(program *p, part *made, const clv_node_id *nodes, uint32_t
   clv_executable_info info = {.struct_size = sizeof info};
   p->backend->executable_info(p->device, made->executable, &info);
   clv_weight *weights[4];
-  need(info.weight_count <= 4, "more weights than there are");
+  need(info.weight_count <= 4, "the executable requests more weights than the graph has");
   for (uint32_t w = 0; w < info.weight_count; ++w) {
     for (clv_value_id id = 0; id < p->graph->value_count; ++id) {
       if (strcmp(p->graph->values[id].name, info.weights[w]) != 0) continue;

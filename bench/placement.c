@@ -241,7 +241,7 @@ static bool report(const options *o, const result *r, uint32_t expected_partitio
     return false;
   }
   if (quick && r->nodes >= 1000 && r->bytes_a_node >= LIMIT_BYTES_A_NODE) {
-    fprintf(stderr, "%s, %u nodes: %.0f bytes a node\n", r->strategy, r->nodes, r->bytes_a_node);
+    fprintf(stderr, "%s, %u nodes: %.0f bytes per node, limit 500\n", r->strategy, r->nodes, r->bytes_a_node);
     return false;
   }
   return true;

@@ -1,5 +1,5 @@
-/* Sessions on a device that accepts a given number of nodes per partition. The device belongs to another backend, of whose
- * table of functions this file registers a changed copy. */
+/* Sessions on a device that accepts at most a given number of nodes per partition. The device is an ordinary one, but this file
+ * registers a changed copy of its backend's table of functions. */
 #include "replay.h"
 
 #include <string.h>

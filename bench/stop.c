@@ -1,12 +1,11 @@
-/* Measures how soon runs end that are stopped at a random moment: by clv_run_cancel(), by a time limit, and, for the
- * command, by Ctrl-C. After each, the session runs again, and its outputs must be those of before.
+/* Measures how soon runs end that are stopped at a random moment: by clv_run_cancel(), by a time limit, and, for the command,
+ * by Ctrl-C. After each run that was stopped in this process, the session runs again, and its outputs must be those of before.
  *
  *   bench_stop [--count N] [--seed N] [--devices LIST]... [--command CLEAVE] [--check] [MODEL]...
  *
- * MODEL: with f32 inputs of known sizes; default: a chain of tiny nodes. --devices: may be given several times; each run
- * draws one of the lists; default: cpu, and npu,cpu. --command: the built `cleave`; without it, or without a model, Ctrl-C
- * is left out. --check: few runs. Prints the time from the request to the end; runs that ended by themselves are counted
- * apart. */
+ * MODEL: with f32 inputs of known sizes; default: a chain of tiny nodes. --devices: may be given several times; each run draws
+ * one of the lists; default: cpu, and npu,cpu. --command: the built `cleave`; without it, or without a model, Ctrl-C is left
+ * out. --check: few runs. Prints the time from the request to the end; runs that ended by themselves are counted apart. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -110,7 +109,7 @@ static void open_subject(subject *s) {
   s->input_count = clv_graph_input_count(s->graph);
   s->output_count = clv_graph_output_count(s->graph);
   if (s->input_count > MOST_VALUES || s->output_count > MOST_VALUES) {
-    fprintf(stderr, BENCH ": more than %d inputs or outputs\n", MOST_VALUES);
+    fprintf(stderr, BENCH ": the model has more than %d inputs or outputs\n", MOST_VALUES);
     exit(1);
   }
   fill_inputs(s);
@@ -128,7 +127,7 @@ static void expect_same(subject *s, const char *after) {
   run(s);
   for (uint32_t i = 0; i < s->output_count; ++i) {
     if (memcmp(s->outputs[i].data, s->expected[i], s->sizes[i]) == 0) continue;
-    fprintf(stderr, BENCH ": %s on %s: other outputs after a %s\n", s->model == NULL ? "chain" : s->model, s->list, after);
+    fprintf(stderr, BENCH ": %s on %s: outputs changed after a %s\n", s->model == NULL ? "chain" : s->model, s->list, after);
     exit(1);
   }
 }

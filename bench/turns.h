@@ -1,5 +1,5 @@
-/* Measures runs that take turns, so that other activity of the machine affects all of them alike. Three times: CPU time of the
- * calling thread until the run is over, the part of it until all work was issued, and wall time. */
+/* Measures runs that take turns, so that other activity of the machine affects all of them alike. Three times are measured: the
+ * CPU time of the calling thread until the run is over, the part of it until all work was issued, and the wall time. */
 #ifndef CLEAVE_BENCH_TURNS_H
 #define CLEAVE_BENCH_TURNS_H
 

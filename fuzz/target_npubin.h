@@ -36,7 +36,7 @@ typedef struct fuzz_npubin_setting {
   clv_device *devices[2];
 } fuzz_npubin_setting;
 
-/* Created once and never closed. */
+/* Returns the devices to load programs on. They are created once and never closed. */
 static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
   static fuzz_npubin_setting setting;
   static const char *const specs[] = {"{\"operators\": \"all\", \"memory\": \"8M\", \"static_shapes\": true}",

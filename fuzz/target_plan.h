@@ -41,7 +41,8 @@ static inline void fuzz_plan_model(clv__text *text) {
   model_close(text, graph);
 }
 
-/* Created once and never destroyed, because reading a plan does not change them. NULL on failure. */
+/* Returns the model and devices to read plans for. They are created once and never destroyed, because reading a plan does not
+ * change them. NULL on failure. */
 static inline const fuzz_plan_setting *fuzz_plan_open(void) {
   static fuzz_plan_setting setting;
   static const char *const specs[] = {

@@ -56,7 +56,7 @@ def may_include(path, target):
         if there[0] == "backends":
             return here[1] == there[1] or there[1] in SHARED_BACKENDS
         return target.startswith(BACKEND_SEES)
-    if there[0] == "backends":  # the built-in backends are listed in CMakeLists.txt
+    if there[0] == "backends":  # only backends include each other; CMakeLists.txt lists the built-in ones
         return False
     allowed = NARROWER.get(here[1], set(ORDER[: ORDER.index(here[1])])) | {here[1]}
     return there[1] in allowed

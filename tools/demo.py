@@ -43,7 +43,8 @@ def main():
     if got.shape != expected.shape:
         sys.exit(f"demo: the output has the shape {got.shape} on NPU and CPU, but {expected.shape} on the CPU alone")
     difference = float(np.abs(got - expected).max() / np.abs(expected).max())
-    print(f"largest difference between NPU and CPU, and the CPU alone: {difference:.1e} of the largest magnitude "
+    print("largest difference between the result on NPU and CPU and that on the CPU alone: "
+          f"{difference:.1e} of the largest magnitude "
           f"({'within' if difference <= TOLERANCE else 'MORE THAN'} the allowed {TOLERANCE:g})")
     print(f"picture: {PICTURE}")
     return 0 if difference <= TOLERANCE else 1

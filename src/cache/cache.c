@@ -40,7 +40,7 @@ clv_status clv__cache_get(clv__cache *cache, const clv__key *key, clv__cached *c
     if (status == CLV_OK) status = read_file(cache, file, &info, key, cached, error);
     if (status == CLV_OK) {
       const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-      (void)futimens(file, now); /* may fail in a read-only directory, but then nothing is pruned either */
+      (void)futimens(file, now); /* marks it as used; may fail in a read-only directory, which is never pruned either */
     } else if (status == CLV_INVALID_MODEL) {
       bool removed = unlinkat(shard, base, 0) == 0;
       clv__error_prefix(error, status, "%s %s", name, removed ? "(removed)" : "(it cannot be removed)");
@@ -202,7 +202,7 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
                              void *self) {
   clv__text header;
   clv__text_init(&header, allocator);
-  /* Written now only to find its length. The final header is written at the end. */
+  /* This header only shows how long a header is. The final one is written at the end. */
   clv__cache_header_write(info, NULL, 0, &header);
   uint64_t header_bytes = w->at = header.size_bytes;
   clv_error own = {0};
@@ -232,7 +232,8 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
   return status;
 }
 
-/* Keeps the directory within its limit. Counts its size from time to time, because other processes write to it too. */
+/* Prunes the cache if it exceeds its limit. Counts its size from time to time, because other processes write to it too. The
+ * caller holds cache->lock. */
 static void keep_limit(clv__cache *cache, uint64_t added_bytes) {
   enum { COUNT_EVERY = 64 };
   cache->known_bytes += added_bytes;

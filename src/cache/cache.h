@@ -36,11 +36,11 @@ typedef struct clv__cached {
 } clv__cached;
 
 /* Reads and checks the file of a key, and marks it as used now. On failure the text of the error gives the reason.
- * CLV_NOT_FOUND: there is no such file; the text says how the nearest file differs. Any other error means that the file exists
- * but is invalid. A damaged file is removed. */
+ * CLV_NOT_FOUND: there is no such file; the text says how the nearest file differs. Any other error: the file may exist but
+ * could not be used. A damaged file is removed. */
 clv_status clv__cache_get(clv__cache *cache, const clv__key *key, clv__cached *cached, clv_error *error);
 void clv__cached_finish(clv__cache *cache, clv__cached *cached);
-/* Removes the file of a key because its device rejected it. */
+/* Removes the file of a key, if there is one. Callers use it for a file that the device rejected. */
 void clv__cache_remove(clv__cache *cache, const clv__key *key);
 
 /* Describes how a key differs from the most similar file: "no executable with this graph structure is cached", "other weights

@@ -20,7 +20,7 @@ struct clv__cache {
 enum { CLV__CACHE_SHARD_DIGITS = 2, CLV__CACHE_STRUCTURE_DIGITS = 16, CLV__CACHE_KEY_DIGITS = 48 };
 #define CLV__CACHE_UNFINISHED ".new-"
 
-/* The file of a key: "ab/cdef…-0123….clvx". */
+/* Sets `name` to the name of a key's file: "ab/cdef…-0123….clvx". */
 void clv__cache_name(const clv__key *key, char name[CLV__CACHE_NAME_BYTES]);
 
 /* Opens the shard folder given by the first two letters of `name`, without following a link. With `make`, creates it. */

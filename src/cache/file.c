@@ -123,9 +123,12 @@ clv_status clv__cache_header_read(const clv_allocator *allocator, const void *da
     return clv__error_set(error, CLV_NOT_SUPPORTED, "format version %llu, but this library uses version %u",
                           (unsigned long long)version, CLV__CACHE_VERSION);
   }
-  if (r.failed || header < CLV__CACHE_FIXED_BYTES || payload > UINT64_MAX - header || header + payload != file_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "truncated or damaged: %llu bytes, but its header says %llu",
-                          (unsigned long long)file_bytes, (unsigned long long)(header + payload));
+  if (r.failed) return clv__error_set(error, CLV_INVALID_MODEL, "truncated: %zu bytes", size_bytes);
+  if (header < CLV__CACHE_FIXED_BYTES || payload > UINT64_MAX - header || header + payload != file_bytes) {
+    return clv__error_set(
+        error, CLV_INVALID_MODEL,
+        "truncated or damaged: %llu bytes, but its header states %llu bytes for itself and %llu for the payload",
+        (unsigned long long)file_bytes, (unsigned long long)header, (unsigned long long)payload);
   }
   *header_bytes = header;
   if (header > size_bytes)

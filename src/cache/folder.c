@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 clv_status clv__cache_failed(clv_error *error, const char *what, int code) {
-  if (code == ELOOP) return clv__error_set(error, CLV_IO_ERROR, "%s is a symbolic link; links are not followed", what);
+  if (code == ELOOP) return clv__error_set(error, CLV_IO_ERROR, "%s: it is a symbolic link; links are not followed", what);
   return clv__error_set(error, code == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR, "%s: %s", what, strerror(code));
 }
 

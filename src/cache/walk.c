@@ -82,7 +82,7 @@ static clv_status visit_file(const walk *w, int shard, const char *base, const c
   clv__cache_item item = {.name = name, .is_unfinished = is_unfinished_name(base)};
   clv_status opened = clv__cache_file_open(shard, base, &file, &status, &problem);
   if (opened == CLV_NOT_FOUND) return CLV_OK; /* it disappeared meanwhile */
-  item.is_damaged = opened == CLV_IO_ERROR;   /* not a regular file, or other users can change it */
+  item.is_damaged = opened == CLV_IO_ERROR;   /* cannot be opened, is not a regular file, or is not ours alone */
   if (opened == CLV_OK) {
     item.size_bytes = (uint64_t)status.st_size;
     item.used = status.st_mtim;

@@ -27,7 +27,8 @@ static bool is_batch(const clv_graph *graph, int64_t symbol) {
 }
 
 static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *error) {
-  char text[200] = "it has no inputs with dimensions";
+  char text[200] = "no input has dimensions";
+  const char *way_out = "";
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     const clv_tensor *type = input_type(graph, i);
     if (type->data != NULL || type->rank < 1) continue;
@@ -39,11 +40,11 @@ static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *er
     snprintf(text, sizeof text, "input '%s", label.data);
     clv__text_finish(&label);
     if (type->dims[0] == (int64_t)batch) return CLV_OK; /* the model has exactly this batch size */
+    way_out = "; export the model with a symbol as first dimension that no other dimension of an input uses";
     break;
   }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                        "the model has no batch of %llu: %s, so its first dimension is fixed; export it with a symbolic one",
-                        (unsigned long long)batch, text);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has no batch of %llu: %s%s", (unsigned long long)batch, text,
+                        way_out);
 }
 
 /* Appends the size of a symbol, unless `sizes` has the same size for the symbol already. */

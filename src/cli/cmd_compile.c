@@ -46,7 +46,7 @@ static clv_status write_it(compiling *c, clv_error *error) {
   return clv_compiled_open(cli->context, c->directory, &c->compiled, error);
 }
 
-/* Counts all files and their bytes. */
+/* Returns the size of all files together. */
 static uint64_t total_bytes(const clv_compiled *compiled) {
   uint64_t total = compiled->other_bytes;
   for (uint32_t p = 0; p < compiled->partition_count; ++p) total += compiled->partitions[p].model_bytes;

@@ -67,8 +67,8 @@ static uint32_t split_name(const clv_graph *graph, const char *text, const char 
 
 typedef enum file_kind { KIND_OTHER, KIND_NPY, KIND_NPZ, KIND_PB } file_kind;
 
-/* Determines the format of a file by its first bytes. A protobuf file has no fixed first bytes, so it is recognised by its
- * name, or by being the copy of a pipe. */
+/* Determines the format of a file by its first bytes, or else by its name. The copy of a pipe has no such name: if its first
+ * bytes do not tell, it counts as protobuf, which has no fixed first bytes. */
 static file_kind kind_of(const char *path) {
   char head[6] = "";
   const size_t length = strlen(path);

@@ -15,8 +15,8 @@ typedef struct cli_value {
 void cli_values_table(const cli_invocation *cli, const clv_graph *graph, const cli_value *values, uint32_t count,
                       clv__text *text);
 json_t *cli_values_json(const clv_graph *graph, const cli_value *values, uint32_t count);
-/* Creates `folder` if necessary and writes every value as NAME.npy. `/`, `\\` and control characters in a name become `_`;
- * names that then coincide get a number. Sets `file`. */
+/* Creates `folder` if necessary and writes every value as NAME.npy. `/`, `\\`, control characters and a leading dot in a name
+ * become `_`; names that then coincide get a number. Sets `file`. */
 clv_status cli_values_write(cli_invocation *cli, const char *folder, cli_value *values, uint32_t count, clv_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* See confirm.h. The partition is written and opened as the backend did when it compiled the executable. Then both graphs have
- * the same form, and differ only in their names. */
+/* See confirm.h. The partition is written and opened as the backend did when it compiled the executable. So both graphs have
+ * the same form: if they compute the same, they differ only in their names. */
 #include "compile/confirm.h"
 
 #include <string.h>

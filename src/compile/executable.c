@@ -50,7 +50,7 @@ static clv_status confirm(obtaining *o, const clv__cache_info *info, clv_error *
   return CLV_OK;
 }
 
-/* `where`: the cache or the folder. */
+/* Logs a problem. `where`: the cache or the folder. */
 static void warn(const obtaining *o, const char *where, const char *text) {
   clv__context_log(o->devices->context, 1, "%s: partition %u on %s: %s", where, o->partition, o->device->name, text);
 }

@@ -72,8 +72,8 @@ static clv_status read_texts(const reading *r, const json_t *list, const char *w
   return CLV_OK;
 }
 
-/* Reads the names of devices and the other options to open them. A description that is not a built-in name is a file in the
- * folder. */
+/* Reads the names of devices and the other options to open them. A description of a virtual NPU that is not a built-in name is
+ * a file in the folder. */
 static clv_status read_devices(const reading *r, const json_t *root) {
   clv_devices_options *options = &r->compiled->devices;
   *options = (clv_devices_options)CLV_DEVICES_OPTIONS_INIT;

@@ -18,7 +18,7 @@ typedef struct clv__measure_options {
   uint64_t end_ns; /* on clv__clock_ns(): ends the measurements in the same way as `stop`; 0: no limit */
 } clv__measure_options;
 
-/* What is left to measure for a graph on a device: kinds of nodes, the most blocks, and a rough time, from prices. */
+/* What is left to measure for a graph on a device: kinds of nodes, at most how many blocks, and a rough time, from prices. */
 typedef struct clv__expectation {
   uint32_t nodes, blocks;
   double seconds;

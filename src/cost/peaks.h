@@ -51,7 +51,7 @@ typedef struct clv__peak_loop {
 clv__peak_loop clv__peak_loop_find(clv__peak peak);
 /* Whether the processor computes in this dtype by converting to f32. */
 bool clv__peak_is_f32(clv__peak peak);
-/* Reads `size_bytes`, a multiple of 64. */
+/* Reads all bytes of `data`, to measure the bandwidth of memory. `size_bytes` must be a multiple of 64. */
 void clv__peak_read(const void *data, size_t size_bytes);
 
 #endif

@@ -288,7 +288,7 @@ void clv__peaks_of_device(clv_devices *devices, uint32_t index, uint32_t runs, c
   peaks->read_bytes_per_second[0] = peaks->copy_bytes_per_second[0] = bytes_per_second;
 }
 
-/* Reads "model name : AMD EPYC" of the first processor. */
+/* Reads the model name of the first processor, such as "AMD EPYC". The name is empty if the system does not tell it. */
 static void processor_name(char name[128]) {
   FILE *file = fopen("/proc/cpuinfo", "r");
   char line[256];

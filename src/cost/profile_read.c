@@ -134,8 +134,8 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
       return clv__json_bad(&r->json, "%s: %s[%zu] is not a pair of whole numbers", where, key, i);
     json_int_t index = json_integer_value(first), times = json_integer_value(second);
     if (index <= last || index >= limit)
-      return clv__json_bad(&r->json, "%s: %s[%zu] is index %lld after %lld; indices must ascend and be below %u", where, key, i,
-                           (long long)index, (long long)last, limit);
+      return clv__json_bad(&r->json, "%s: %s[%zu] has the index %lld; indices must ascend and be below %u", where, key, i,
+                           (long long)index, limit);
     if (times < 1 || times > MOST_COUNT)
       return clv__json_bad(&r->json, "%s: %s[%zu] has the count %lld, which is below 1 or too large", where, key, i,
                            (long long)times);

@@ -11,8 +11,8 @@ static void put(clv__text *text, const char *string) {
   clv__text_append_bytes(text, string, strlen(string));
 }
 
-/* Prints a name from a model. Escapes all but printable ASCII, quotes and backslashes, so that the signature can be written to
- * JSON unchanged. */
+/* Prints a name from a model. Escapes quotes, backslashes, spaces and everything outside printable ASCII, so that the signature
+ * can be written to JSON unchanged. */
 static void put_name(clv__text *text, const char *name, size_t size_bytes) {
   for (size_t i = 0; i < size_bytes; ++i) {
     unsigned char c = (unsigned char)name[i];

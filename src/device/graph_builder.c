@@ -10,7 +10,7 @@
 #include "device/device.h"
 #include "formats/onnx/onnx.h"
 
-enum { FOLD_LIMIT_BYTES = 1 << 16 }; /* larger values do not decide types */
+enum { FOLD_LIMIT_BYTES = 1 << 16 }; /* constants above this size are not used to infer types */
 
 struct clv_graph_builder {
   const clv_allocator *allocator;
@@ -303,7 +303,7 @@ clv_status clv_graph_builder_node(clv_graph_builder *builder, const clv_builder_
 
 /* ---- The result ---- */
 
-/* Infers the types of all values, which also checks the nodes, and sets those of outputs that are not declared. */
+/* Infers the types of all values, which also checks the nodes. Sets the types of the outputs that have no declared type. */
 static clv_status infer_outputs(clv_graph *graph, clv_error *error) {
   clv__shapes *shapes;
   CLV__TRY(clv__shapes_infer(graph, NULL, 0, FOLD_LIMIT_BYTES, &shapes, error));
@@ -320,7 +320,8 @@ static clv_status infer_outputs(clv_graph *graph, clv_error *error) {
   return CLV_OK;
 }
 
-/* Whether the builder can be finished as `what`. */
+/* Checks that the builder makes a body (`is_body`) or a graph, as the caller expects, and that none of its own bodies is
+ * open. */
 static clv_status check_end(const clv_graph_builder *builder, bool is_body, clv_error *error) {
   if ((builder->parent != NULL) != is_body) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "this builder makes %s: call clv_graph_builder_finish%s() for it",

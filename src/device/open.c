@@ -92,8 +92,9 @@ static clv_status check_options(const clv_devices *devices, const clv_devices_op
       meant = meant || option_key(text, devices->items[d].name, &key_bytes) != NULL;
     }
     if (!meant) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "device option '%s': expected DEVICE:KEY=VALUE, where DEVICE is one of --devices", text);
+      return clv__error_set(
+          error, CLV_INVALID_ARGUMENT,
+          "device option '%s': expected DEVICE:KEY=VALUE, where DEVICE is one of the devices to open (--devices)", text);
     }
   }
   return CLV_OK;

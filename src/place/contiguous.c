@@ -3,7 +3,8 @@
 #include "place/list_cut.h"
 #include "place/views.h"
 
-/* Returns the device of a view's source; CLV__NONE if the node is not a view, or if the source is a graph input. */
+/* Returns the device of a view's source. Returns CLV__NONE if the node is not a view, if the source is a graph input, or if
+ * that device cannot run the node. */
 static uint32_t source_device(const clv__problem *problem, uint32_t node, const uint32_t *devices) {
   if ((problem->flags[node] & CLV__NODE_VIEW) == 0) return CLV__NONE;
   uint32_t producer = problem->producers[problem->reads[problem->read_offsets[node]]];

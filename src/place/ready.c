@@ -1,14 +1,14 @@
 /* `ready`: runs everything that is ready on one device, then everything that is ready on the other. For two devices this gives
- * the fewest alternations of any placement: a node runs in the first phase whose device can run it once all its inputs are
- * computed. Both devices are tried as the first. A node that both devices can run goes to the device whose turn it is. With more
- * devices, the turn goes to the one that can run the most nodes. */
+ * the fewest alternations of any placement: a node runs in the first phase in which all its inputs are computed and whose
+ * device can run it. Both devices are tried as the first. A node that both devices can run goes to the device whose turn it is.
+ * With more devices, the turn goes to the one that can run the most nodes. */
 #include <string.h>
 
 #include "place/node.h"
 #include "place/place.h"
 
-/* Returns whether a view has to wait for its readers, because its source is a graph input or such a view. (Other views follow
- * their source.) */
+/* Returns whether the node is a view that has to wait until its readers are placed: one that is not pinned, that every device
+ * supports, and that reads only graph inputs and other such views. (Any other view follows its source.) */
 static bool is_free_view(const clv__problem *problem, uint32_t node, const uint8_t *waits) {
   if (!clv__node_is_view(problem, node) || problem->pins[node] != CLV__NONE) return false;
   if (problem->supports[node] != (1u << problem->device_count) - 1) return false;
@@ -19,7 +19,8 @@ static bool is_free_view(const clv__problem *problem, uint32_t node, const uint8
   return true;
 }
 
-/* Returns the device `at` of a view's source if the view follows it there, otherwise CLV__NONE. */
+/* Returns `at`, the device of a view's source, if the view can follow its source there, otherwise CLV__NONE. `at` may be
+ * CLV__NONE. */
 static uint32_t device_of_source(const clv__problem *problem, uint32_t node, uint32_t at) {
   bool follows = at != CLV__NONE && problem->pins[node] == CLV__NONE && clv__can_run(problem, node, at);
   return follows ? at : CLV__NONE;
@@ -51,8 +52,8 @@ typedef struct phases {
   uint32_t *turns; /* by node: its phase */
 } phases;
 
-/* Assigns to the node the first phase, not before `turn`, whose device can run it. `turn` is the last phase in which one of its
- * inputs is computed. */
+/* Assigns to the node the first phase, not before `turn`, whose device can run it. `turn` is the last phase in which an input
+ * of the node is computed. */
 static inline void take_turn_of(const clv__problem *problem, uint32_t node, uint32_t turn, uint32_t source, phases *p) {
   uint32_t choices = clv__node_choices(problem, node);
   if (source != CLV__NONE) { /* a view gets its source's device if possible */
@@ -100,8 +101,8 @@ typedef struct juggling {
   uint32_t *run, run_count;              /* the nodes that the last turn ran, in order */
 } juggling;
 
-/* Returns the devices, as bits, that may run a ready node in a turn of `device`. (The source of a view has no device yet if it
- * runs in this turn.) */
+/* Returns the devices, as bits, that may run a ready node in a turn of `device`. (If the turn is a trial, a source that ran in
+ * it has no device yet.) */
 static uint32_t choices_of(const juggling *j, uint32_t node, uint32_t device) {
   uint32_t choices = clv__node_choices(j->problem, node);
   if (!clv__node_is_view(j->problem, node)) return choices;
@@ -118,8 +119,8 @@ static void add_ready(juggling *j, uint32_t node, uint32_t choices) {
   }
 }
 
-/* Runs a node. Readers that become ready go on the stack if `device` can run them. With `is_real`, they also go into the lists of
- * the other devices (see take_turn()). */
+/* Runs a node. A reader that becomes ready goes on the stack if `device` can run it. Otherwise, with `is_real`, it goes into
+ * the lists of the devices that can run it. See take_turn(). */
 static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, uint32_t *depth) {
   const clv__problem *problem = j->problem;
   j->run[j->run_count++] = node;

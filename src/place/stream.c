@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct ranked {
-  uint64_t saved_ns, bytes; /* what it saves per run if it stays resident: the time of its copies; its size */
+  uint64_t saved_ns, bytes; /* the time of its copies per run, which is saved if it stays resident; its size */
   uint32_t weight;
 } ranked;
 

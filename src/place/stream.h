@@ -41,8 +41,8 @@ static inline uint64_t clv__stream_buffer(const clv__stream *stream, uint32_t in
   return index == 0 ? 0 : least << (index - 1);
 }
 
-/* Streams all but the first weights: sets their bits in `streamed`, and divides the `groups` of the device's nodes. New groups
- * have numbers above node_count. */
+/* Streams all weights but the first way->kept ones: sets their bits in `streamed`, and divides the `groups` of the device's
+ * nodes. New groups have numbers above node_count. */
 void clv__stream_apply(const clv__stream *stream, const clv__stream_way *way, uint16_t *streamed, uint32_t *groups);
 
 #endif

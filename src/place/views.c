@@ -12,8 +12,8 @@ typedef struct viewing {
   uint32_t *positions; /* by node: its position in the list; for a view of a graph input, that of its first reader */
   uint8_t *is_free;    /* by node: a view of a graph input, which this file places */
   uint8_t *may_lead;   /* by node: a view that needs nothing but graph inputs */
-  uint8_t *leads; /* by node: a view at the front of the list, because it is in host memory and its first reader is not, or such a
-                     view reads it */
+  uint8_t *leads;      /* by node: a view at the front of the list, because it is in host memory and its first reader is not, or
+                          because another view at the front reads it */
   clv__views *views;
 } viewing;
 
@@ -42,7 +42,7 @@ typedef struct reading {
   uint32_t first, position; /* the first reader and its position; CLV__NONE if there is none */
   uint32_t host;            /* the first reader in host memory; CLV__NONE if there is none */
   bool leads;               /* a reader is a view at the front of the list */
-  bool in_host;             /* the value is needed in host memory, or in that of several devices */
+  bool in_host;             /* the value is needed in host memory, or in more than one memory space */
 } reading;
 
 static reading find_readers(const viewing *v, uint32_t view) {

@@ -1,14 +1,14 @@
-/* Reading a plan from a program: see cleave/plan_contents.h. */
+/* Lets programs read a plan: see cleave/plan_contents.h. */
 #include "cleave/plan_contents.h"
 
 #include <string.h>
 
 #include "plan/plan.h"
 
-_Static_assert(CLV_NO_INDEX == CLV__NO_ID, "an absent index is the same inside the library");
+_Static_assert(CLV_NO_INDEX == CLV__NO_ID, "an absent index must be the same number inside the library");
 _Static_assert((int)CLV_TRANSFER_INNER == (int)CLV__BOUNDARY_INNER && (int)CLV_TRANSFER_INPUT == (int)CLV__BOUNDARY_INPUT &&
                    (int)CLV_TRANSFER_OUTPUT == (int)CLV__BOUNDARY_OUTPUT && (int)CLV_TRANSFER_WEIGHT == (int)CLV__BOUNDARY_WEIGHT,
-               "kinds of transfers are numbered as inside the library");
+               "kinds of transfers must be numbered as inside the library");
 
 /* Copies `filled` to `info` as far as the caller's struct reaches. Both begin with their struct_size. */
 static void fill(void *info, const void *filled, uint32_t size_bytes) {

@@ -47,8 +47,8 @@ static clv_status check_limits(const clv_plan *plan, uint32_t index, clv_error *
   const clv__device *device = &plan->devices->items[partition->device];
   uint32_t inputs = clv__view_limited_inputs(partition->view), most = device->info.max_partition_inputs;
   if (most > 0 && inputs > most) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u value%s from other partitions; %s supports at most %u",
-                          index, inputs, CLV__S(inputs), device->name, most);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u value%s from outside; %s supports at most %u", index,
+                          inputs, CLV__S(inputs), device->name, most);
   }
   most = device->info.max_partition_nodes;
   if (most == 0 || partition->node_count <= most) return CLV_OK;
@@ -86,9 +86,10 @@ clv_status clv__plan_check_memory(const clv_plan *plan, clv_error *error) {
     const clv__memory_need *need = &plan->needs[d];
     if (clv__plan_fits(plan, d)) continue;
     if (need->too_large != CLV__NONE) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED,
-                            "partition %u: the compiler of %s rejects it as too large for its memory of %llu bytes: plan again",
-                            need->too_large, device->name, (unsigned long long)device->info.memory_limit_bytes);
+      return clv__error_set(
+          error, CLV_NOT_SUPPORTED,
+          "partition %u: the compiler of %s rejects it as too large for the device's memory of %llu bytes: plan again",
+          need->too_large, device->name, (unsigned long long)device->info.memory_limit_bytes);
     }
     return clv__error_set(
         error, CLV_NOT_SUPPORTED, "the plan needs %llu bytes of the memory of %s, which has %llu: plan again for this memory",

@@ -27,7 +27,7 @@ static int compare_nodes(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Reads the weights that are streamed to the partition's device. */
+/* Reads which weights are streamed to the device for this partition. */
 static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, clv_error *error) {
   const json_t *list = json_object_get(item, "streamed");
   const clv__problem *problem = r->plan->problem;
@@ -44,9 +44,9 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, 
   }
   for (size_t i = 0; i < json_array_size(list); ++i) {
     const char *name = json_string_value(json_array_get(list, i));
-    uint32_t weight = name == NULL ? CLV__MAP_NONE : clv__map_find(&r->weights, name);
-    if (weight == CLV__MAP_NONE)
-      return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name == NULL ? "" : name);
+    if (name == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "\"streamed\" must list names");
+    uint32_t weight = clv__map_find(&r->weights, name);
+    if (weight == CLV__MAP_NONE) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name);
     if (r->read_by[weight] != index + 1)
       return clv__error_set(error, CLV_INVALID_MODEL, "'streamed' lists weight '%s', which none of the partition's nodes reads",
                             name);
@@ -77,22 +77,23 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   clv_plan *plan = r->plan;
   const clv__map *names = &r->names;
   const char *device_name = json_string_value(json_object_get(item, "device"));
-  uint32_t device = device_name == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, device_name);
-  if (device == CLV__NO_ID) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not one of the open devices",
-                          device_name == NULL ? "" : device_name);
-  }
+  if (device_name == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "\"device\" is missing");
+  uint32_t device = clv__devices_find(plan->devices, device_name);
+  if (device == CLV__NO_ID)
+    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not one of the open devices", device_name);
   const json_t *nodes = json_object_get(item, "nodes");
   size_t count = json_array_size(nodes);
   if (count == 0) return clv__error_set(error, CLV_INVALID_MODEL, "it has no nodes");
   uint32_t *ids = r->cut.nodes + r->cut.offsets[index]; /* cannot overflow: each node that runs appears only once */
   for (size_t i = 0; i < count; ++i) {
     const char *name = json_string_value(json_array_get(nodes, i));
-    clv_node_id id = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
-    if (id == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
+    if (name == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "\"nodes\" must list names");
+    clv_node_id id = clv__map_find(names, name);
+    if (id == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name);
     if (plan->shapes->node_folded[id]) {
       return clv__error_set(error, CLV_INVALID_MODEL,
-                            "node '%s' is a constant, which no device runs: remove it from the plan, or plan again", name);
+                            "node '%s' is computed while planning, so no device runs it: remove it from the plan, or plan again",
+                            name);
     }
     if (plan->placement.devices[id] != CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in two partitions", name);
@@ -172,8 +173,8 @@ clv_status clv__plan_read_partitions(clv_plan *plan, const json_t *root, clv_err
   const json_t *list = json_object_get(root, "partitions");
   size_t count = json_array_size(list), nodes = plan->problem->node_count;
   if (count > nodes)
-    return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions, but only %zu nodes: some partitions must be empty", count,
-                          nodes);
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "%zu partitions, but only %zu nodes to run: each partition needs at least one", count, nodes);
   clv__arena *arena = &plan->arena;
   reading r = {.plan = plan,
                .streamed = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.streamed),

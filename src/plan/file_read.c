@@ -25,7 +25,7 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
       const json_t *number = json_array_get(dims, (size_t)k);
       size->dims[k] = json_is_integer(number) ? json_integer_value(number) : -1;
       if (size->dims[k] < 0)
-        return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is not a size", i, (long long)size->dims[k]);
+        return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: \"size\" must list whole numbers of at least 0", i);
     }
   }
   return CLV_OK;
@@ -154,7 +154,8 @@ static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profi
 static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, const clv__profile *profile,
                             clv_plan **out, clv_error *error) {
   const json_t *version = json_object_get(root, "cleave_plan");
-  if (!json_is_integer(version)) return clv__error_set(error, CLV_INVALID_MODEL, "not a plan file: \"cleave_plan\" is missing");
+  if (!json_is_integer(version))
+    return clv__error_set(error, CLV_INVALID_MODEL, "not a plan file: \"cleave_plan\" must be an integer");
   if (json_integer_value(version) != 1) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "plan file of unknown version %lld; this library reads version 1: plan again",
                           (long long)json_integer_value(version));

@@ -4,7 +4,7 @@
 
 #include "plan/without_device.h"
 
-/* Copies the old cut, with the partition's first half of nodes and its second half as two partitions. Nodes are in topological
+/* Copies the old cut, but divides the partition into two: the first half of its nodes and the second. Nodes are in topological
  * order and the partition is convex, so no path leads from the second half to the first. */
 static clv_status divide(clv__leaving *l, uint32_t partition, clv_error *error) {
   const clv__cut *old = &l->old->cut;

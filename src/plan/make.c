@@ -270,8 +270,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                             .claims = plan->claims};
   status = clv__plan_place(plan, is.strategy, &input, error);
   plan->problem->poll = NULL;
-  if (poll.is_stopped)
-    status = clv__error_set(error, CLV_CANCELLED, "planning was cancelled"); /* whatever was found until then */
+  if (poll.is_stopped) status = clv__error_set(error, CLV_CANCELLED, "planning was cancelled"); /* even if a plan was found */
   CLV__TRY_GOTO(status);
   CLV__TRY_GOTO(clv__graph_check_files(graph, error));
 cleanup:

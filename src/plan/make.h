@@ -48,10 +48,10 @@ typedef struct clv__cutter {
   void *cookie;
 } clv__cutter;
 
-/* Changes a plan whose cut is set until every device has enough memory (memory.c). For a device that does not, it moves
- * partitions to other devices or streams weights, whichever costs less. Updates `placing`, the notes and the cut of the plan.
- * `changed`: the plan did not fit before. If neither helps, returns CLV_NOT_SUPPORTED, and the message states the least memory
- * that would suffice. */
+/* Changes the plan, whose cut must be set, until every device has enough memory (memory.c). For a device that has too little,
+ * it moves partitions to other devices or streams weights, whichever costs less. Updates `placing`, the notes and the cut of
+ * the plan. `changed`: the plan did not fit before. If neither helps, returns CLV_NOT_SUPPORTED, and the message states the
+ * least memory that would suffice. */
 clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const clv__cutter *cutter, bool *changed,
                                     clv_error *error);
 

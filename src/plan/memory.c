@@ -67,7 +67,7 @@ static clv_status refuse(const clv__fitting *f, const clv__placing *placing, clv
   const char *name = node == CLV__NONE ? "" : plan->problem->node_names[node];
   if (f->least_bytes <= limit) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "%s: its compiler rejects even the smallest partitions as too large for its memory of %llu bytes",
+                          "%s: the compiler rejects even the smallest partitions as too large for its memory of %llu bytes",
                           device->name, (unsigned long long)limit);
   }
   bool is_pinned = node != CLV__NONE && plan->problem->pins[node] != CLV__NONE;
@@ -75,7 +75,7 @@ static clv_status refuse(const clv__fitting *f, const clv__placing *placing, clv
       error, CLV_NOT_SUPPORTED,
       "%s would need at least %llu bytes but has %llu, with as many weights streamed as possible; most is needed by node '%s'%s",
       device->name, (unsigned long long)f->least_bytes, (unsigned long long)limit, name,
-      is_pinned ? ", which is pinned to it" : ", and no other device can take enough of its nodes");
+      is_pinned ? ", which is pinned to this device" : ", and no other device can take enough of the nodes");
 }
 
 /* Writes a note for every node that moves, or whose weights are now streamed, with the reason. */
@@ -95,7 +95,7 @@ static clv_status explain(const clv__fitting *f, const clv__memory_need *before,
       if (kept == NULL) {
         snprintf(note, sizeof note, "%s would need %llu bytes but has %llu%s", device->name,
                  (unsigned long long)before->total_bytes, (unsigned long long)device->info.memory_limit_bytes,
-                 streams == 1 ? ", so its weights are streamed" : "");
+                 streams == 1 ? ", so the weights of this node are streamed" : "");
         kept = clv__arena_string(&plan->arena, note, strlen(note));
         if (kept == NULL) return clv__error_memory(error, sizeof note);
       }
@@ -119,7 +119,8 @@ static clv_status adopt_way(clv__fitting *f, const clv__memory_need *before, clv
 }
 
 /* Makes the plan fit into the memory of the device, by moving its partitions or streaming its weights. If that is not enough,
- * the devices that share the memory do the same in turn; each starts from what could already be streamed. */
+ * the devices that share the memory do the same in turn; each starts with the weights streamed that the previous devices could
+ * stream. */
 static clv_status relieve(clv__fitting *f, clv__placing *placing, clv_error *error) {
   clv_plan *plan = f->plan;
   const uint32_t device = f->device;
@@ -153,7 +154,7 @@ clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const
     clv__fitting f = {.plan = plan, .cutter = cutter, .device = d, .least_bytes = UINT64_MAX};
     *changed = true;
     CLV__TRY(clv__plan_ask_scratch(plan, error));
-    if (placing->is_fitted) { /* the strategy knows less of the memory: start without its remedy */
+    if (placing->is_fitted) { /* the strategy did not count all memory: drop the remedy that it chose */
       placing->is_fitted = false;
       placing->groups = NULL;
       placing->streamed = NULL;

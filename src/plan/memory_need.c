@@ -136,8 +136,8 @@ static uint64_t count_weights(const clv_plan *plan, const clv__scratch_answer *a
   return total;
 }
 
-/* Asks for all partitions of the device. If the compiler rejects one as too large, the need is only a lower bound. Weights that
- * are part of executables no longer count as weights in `memory`. */
+/* Asks the compiler about all partitions of the device. If the compiler rejects one as too large, the need is only a lower
+ * bound. Weights that are part of executables no longer count as weights in `memory`. */
 static clv_status ask_device(clv_plan *plan, uint32_t device, clv__memory *memory, clv__memory_need *need, clv_error *error) {
   const uint64_t alignment = plan->problem->alignments[plan->problem->spaces[device]], inner_bytes = memory->inner_bytes[device];
   uint64_t weight_bytes = 0;

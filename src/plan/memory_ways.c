@@ -6,7 +6,8 @@
 
 #include "place/stream.h"
 
-/* Streaming tries up to KEPT_STEPS prefixes for up to BUFFERS sizes of the buffer, and fewer for large graphs. */
+/* Streaming tries up to BUFFERS sizes of the buffer, each with up to KEPT_STEPS different numbers of resident weights; for
+ * graphs of many nodes, fewer numbers: so many that all cuts of one size have about CUT_NODES nodes together. */
 enum { KEPT_STEPS = 64, LEAST_STEPS = 8, BUFFERS = 7, CUT_NODES = 400000, MOST_CANDIDATES = 2 * BUFFERS * (KEPT_STEPS + 1) };
 
 /* Cuts the placing in `arena`, plans its copies and computes its time. */
@@ -52,7 +53,7 @@ static uint32_t next_device(const clv_plan *plan, const clv__partition *partitio
   return CLV__NONE;
 }
 
-/* Returns the partition of the device to move: one that the compiler rejects as too large, if it can move; otherwise the first
+/* Returns which partition of the device to move: one the compiler rejects as too large, if it can move; otherwise the first
  * movable one, in the order of execution, at which the weights summed so far exceed the memory; otherwise the last movable one.
  * CLV__NONE if none can move. */
 static uint32_t find_victim(const clv__fitting *f, const bool *returned) {

@@ -40,8 +40,8 @@ static clv_status fix_by_name(const fixing *f, uint32_t item, uint32_t device, u
     if (plan->shapes->node_folded[n]) continue;
     const char *reason = clv__capability_reason(&plan->capability, n, device);
     if (reason != NULL) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s) is pinned to %s, which cannot run it: %s", node->name,
-                            node->op, pin->device, reason);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s) is %s to %s, which cannot run it: %s", node->name, node->op,
+                            names != NULL ? "pinned" : "forced", pin->device, reason);
     }
     if (f->by[n] != CLV__NO_ID && f->pinned[n] != device) {
       const clv_assignment *other = &f->items[f->by[n]];

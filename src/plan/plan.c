@@ -43,10 +43,10 @@ static clv_status check_kept(const clv_plan *plan, clv_error *error) {
     const clv__value *value = &plan->graph->values[plan->kept[i]];
     if (value->producer == CLV__NO_ID || !plan->shapes->node_folded[value->producer]) continue;
     if (plan->shapes->types[plan->kept[i]].data != NULL) continue;
-    return clv__error_set(
-        error, CLV_NOT_SUPPORTED,
-        "'%s' cannot be kept: no node reads it, and its node does not run because its other outputs are known when planning",
-        value->name);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "'%s' cannot be kept: nothing reads it, and the node that computes it does not run: the node's other "
+                          "outputs are known when planning",
+                          value->name);
   }
   return CLV_OK;
 }

@@ -63,8 +63,8 @@ typedef struct clv__memory_need {
   uint64_t weight_bytes;  /* resident weights that executables do not hold themselves */
   uint64_t value_bytes;   /* boundary values and streamed weights in the device's memory space */
   uint64_t scratch_bytes; /* one block, as large as the partition that needs most of it */
-  uint64_t held_bytes;    /* by executables, with the weights that are part of them */
-  uint64_t total_bytes;   /* of all devices that share the memory */
+  uint64_t held_bytes;    /* memory that executables hold, including the weights that are part of them */
+  uint64_t total_bytes;   /* the need of all devices that share the memory */
   bool is_guessed;        /* there is so much memory that the compiler was not asked: scratch_bytes is a generous guess */
   uint32_t too_large;     /* a partition that the compiler rejects as too large; CLV__NONE: there is none */
 } clv__memory_need;
@@ -118,7 +118,7 @@ struct clv_plan {
   clv__objective objective;
   clv__offload offload;
 
-  uint32_t gone;                          /* bits of the devices that were removed, also before the plan was made */
+  uint32_t gone;                          /* bits of the devices that were removed, before the plan was made or later */
   const char *gone_why[CLV__MAX_DEVICES]; /* by device: "removed: …" */
 
   /* For a plan derived from another one: without devices, with a divided partition or with another strategy (plan/make.h).
@@ -127,7 +127,7 @@ struct clv_plan {
   const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
 
   clv__memory_need needs[CLV__MAX_DEVICES];        /* by device */
-  uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: the most scratch and executables beyond what strategies know */
+  uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: the largest number of bytes that strategies failed to count */
   clv__scratch_answer *answers[CLV__ANSWER_SLOTS]; /* hash table, by the low bits */
 
   clv__price price;
@@ -168,8 +168,8 @@ static inline const clv_graph_view *clv__partition_sized(const clv__partition *p
 /* The user's choices, by graph node or value: a device, or CLV__NO_ID. Values are inputs, outputs, state and weights. */
 typedef struct clv__fixed {
   const uint32_t *nodes, *values;
-  bool
-      is_grouped; /* a plan file gives the partitions: a node beyond a device's limit of inputs may be within a partition there */
+  bool is_grouped; /* a plan file gives the partitions. So a node that alone reads more values than the device allows is valid:
+                      its partition may read fewer */
 } clv__fixed;
 
 /* Computes prices and fills plan->problem (problem.c). `fixed` may be NULL, and so may its arrays. */

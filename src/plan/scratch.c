@@ -1,11 +1,11 @@
-/* The scratch of single nodes. Only compilers know it, and asking them takes time, so planning asks once a plan does not fit.
- * Then strategies and remedies count it. */
+/* The scratch of single nodes. Only compilers know it, and asking them takes time, so planning asks only after a plan did not
+ * fit. Then strategies and remedies count it. */
 #include <string.h>
 
 #include "plan/plan.h"
 
-/* Returns the scratch bytes that the device's compiler states for the view. Returns 0 if the compiler does not answer; its
- * answer for the whole partition, which is asked later, then decides. */
+/* Returns the scratch bytes that the device's compiler states for the view. Returns 0 if the device is lost or cannot compile
+ * the view; then the compiler's answer for the whole partition, which is asked for later, decides. */
 static uint64_t ask(const clv_plan *plan, uint32_t device, const clv_graph_view *view) {
   const clv__device *asked = &plan->devices->items[device];
   clv_compile_options options = {.struct_size = sizeof options};

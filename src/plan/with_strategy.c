@@ -1,7 +1,7 @@
 /* Makes a plan again with another strategy, or with all nodes on one device. */
 #include "plan/without_device.h"
 
-/* Says why not all nodes can be on the device. */
+/* Returns an error that says why, if not all nodes can be on the device. */
 static clv_status check_single(const clv_plan *old, uint32_t device, clv_error *error) {
   const clv__problem *problem = old->problem;
   const clv__device *devices = old->devices->items;

@@ -172,7 +172,7 @@ static clv_status explain_moved(clv__leaving *l, clv_error *error) {
 }
 
 /* Places the nodes of lost devices again, but only divides old partitions. Returns CLV_NOT_SUPPORTED if the result does not fit
- * into memory, or the strategy fails. */
+ * into memory, or if the strategy finds no placement. */
 static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   bool changed;

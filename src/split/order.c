@@ -60,8 +60,8 @@ static uint64_t copy_ns(const scheduler *s, uint32_t value, uint32_t from, uint3
   return clv__sum_ns(out, from != to && to != 0 ? clv__in_ns(problem, value, to) : 0);
 }
 
-/* Slots are numbered in a topological order, so a walk from the last to the first visits each slot after those that depend on
- * it. */
+/* Sets the times and tails of all slots, and counts what each waits for. Slots are numbered in a topological order, so a walk
+ * from the last to the first visits each slot after those that depend on it. */
 static void find_times(scheduler *s) {
   const clv__problem *problem = s->c->problem;
   for (uint32_t p = s->slots->count; p-- > 0;) {

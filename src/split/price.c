@@ -197,7 +197,7 @@ static uint32_t read_in(const clv__problem *problem, const uint32_t *devices, co
   return spaces;
 }
 
-/* Returns whether any node other than `node` reads the value in `space`. */
+/* Returns whether any node other than `node`, which reads the value in `space`, does so too. */
 static bool is_read_by_others(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts,
                               uint32_t value, uint32_t node, uint32_t space) {
   if (counts != NULL) return counts->by_space[(size_t)value * problem->space_count + space] > 1;

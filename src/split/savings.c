@@ -18,7 +18,8 @@ static uint64_t *saving_of(const clv__problem *problem, uint32_t value, uint32_t
   return &saving_ns[(size_t)r * problem->device_count + device];
 }
 
-/* Returns the sum of all savings that `node` takes part in. If `sum` is not 0, first scales each saving by `budget` / `sum`. */
+/* Limits each saving that `node` takes part in to `budget` and, if `sum` is not 0, scales it by `budget` / `sum`. Returns the
+ * sum of these savings afterwards. */
 static wide visit(const clv__problem *problem, uint32_t node, uint32_t device, uint64_t budget, wide sum, uint64_t *saving_ns) {
   wide total = 0;
   for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {

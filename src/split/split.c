@@ -22,7 +22,7 @@ clv_status clv__split_too_many_inputs(const clv__problem *problem, uint32_t node
                                       clv_error *error) {
   char text[16], device_text[16];
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "node '%s' reads %u value%s from other partitions; %s supports at most %u per partition",
+                        "node '%s' reads %u value%s from outside its partition; %s supports at most %u per partition",
                         clv__problem_node_name(problem, node, text), inputs, CLV__S(inputs),
                         clv__problem_device_name(problem, device, device_text), problem->limits[device].max_inputs);
 }

@@ -1,5 +1,5 @@
-/* Turns slots into partitions: separates parts of a slot that could run at different times if a launch costs nothing, cuts what
- * exceeds a device's limits, and puts the slots into the order in which they can start. */
+/* Turns slots into partitions: if a launch costs nothing, separates parts of a slot that could run at different times; cuts
+ * what exceeds a device's limits; and puts the slots into the order in which they can start. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,8 +126,8 @@ typedef struct limiter {
   uint32_t slot, nodes, inputs;
 } limiter;
 
-/* Returns how many more values the new slot would read from outside with `node`. The count is exact: values are marked as seen.
- */
+/* Returns how many more values the new slot would read from outside with `node`. Marks these values as seen, so that a later
+ * node of the slot does not count them again. */
 static uint32_t count_new_inputs(limiter *m, uint32_t node) {
   const clv__problem *problem = m->c->problem;
   uint32_t fresh = 0;
@@ -213,7 +213,7 @@ static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const 
   return CLV_OK;
 }
 
-/* Cuts in an order that keeps chains together. */
+/* Cuts the slots, taking their nodes in an order that keeps chains together. */
 static clv_status cut_by_depth(clv__convex *c, const clv__slots *slots, const lists *l, clv__slots *made, clv_error *error) {
   uint32_t n = c->problem->node_count, *order = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *order);
   if (order == NULL) return clv__error_memory(error, (size_t)n * sizeof *order);

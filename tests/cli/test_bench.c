@@ -159,7 +159,8 @@ static void test_batch(void **state) {
   assert_non_null(strstr(shown.out, " inferences per second, batch 7\n"));
   release(&shown);
   expect_error("bench batched.onnx -q --batch 4 --dim N=2", 1, "--dim sets 'N', the batch, to 2, but --batch is 4");
-  expect_error("bench seven.onnx --batch 4", 1, "so its first dimension is fixed; export it with a symbolic one");
+  expect_error("bench seven.onnx --batch 4", 1,
+               "; export the model with a symbol as first dimension that no other dimension of an input uses");
   expect_error("bench seven.onnx --batch 0", 2, "option '--batch': '0' is not a whole number from 1");
   expect_error("run seven.onnx --batch 2", 2, "'run' has no option '--batch'; it belongs to: bench");
   outcome same = run("bench seven.onnx -q --runs 2 --batch 1"); /* the batch that the model is made for */

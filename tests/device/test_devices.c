@@ -51,7 +51,7 @@ static void names(void **state) {
       {"cpu,,npu", 0, NULL, CLV_INVALID_ARGUMENT, "empty name"},
       {"", 0, NULL, CLV_INVALID_ARGUMENT, "empty name"},
       {"cpu,npu,cpu", 0, NULL, CLV_INVALID_ARGUMENT, "device 'cpu' is listed twice"},
-      {"cpu", 0, "npu:memory=1M", CLV_INVALID_ARGUMENT, "where DEVICE is one of --devices"},
+      {"cpu", 0, "npu:memory=1M", CLV_INVALID_ARGUMENT, "where DEVICE is one of the devices to open (--devices)"},
       {"npu", 0, "npu:memory", CLV_INVALID_ARGUMENT, "DEVICE:KEY=VALUE"},
       {"npu", 0, "npu:=3", CLV_INVALID_ARGUMENT, "DEVICE:KEY=VALUE"},
       {"npu", 0, "npu:colour=red", CLV_INVALID_ARGUMENT, "device 'npu': "},

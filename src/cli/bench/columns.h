@@ -43,8 +43,8 @@ typedef struct bench_column {
   char key[40];   /* the column of CSV and the member of JSON; "latency_ms.p90" is a member of an object */
   char title[32]; /* in tables */
   bench_kind kind;
-  int decimals;  /* of a real in tables */
-  bool is_shown; /* in tables; the other columns are only in CSV and JSON */
+  int decimals;  /* that tables show of a real */
+  bool is_shown; /* in tables; CSV and JSON have all columns */
   double percent;
   bench_field (*get)(const bench_result *result, double percent);
 } bench_column;

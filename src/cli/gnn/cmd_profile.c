@@ -61,7 +61,8 @@ static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_co
   unsigned first, last;
   int used = 0;
   if (sscanf(text + length, "=%3u-%3u%n", &first, &last, &used) != 2 || text[length + (size_t)used] != '\0' || first >= last)
-    return cli_usage(job->cli, error, "option '--stages': '%s' is not of the form DEVICE=FIRST-LAST, such as npu=4-7", text);
+    return cli_usage(job->cli, error, "option '--stages': '%s' is not DEVICE=FIRST-LAST with FIRST below LAST, such as npu=4-7",
+                     text);
   for (uint32_t c = 0; c < count; ++c) {
     if (strlen(columns[c].device) != length || strncmp(columns[c].device, text, length) != 0) continue;
     columns[c].first = first, columns[c].last = last;

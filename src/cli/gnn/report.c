@@ -322,10 +322,11 @@ static void append_memory(const clv__gnn_account *account, clv__text *text) {
   for (uint32_t d = 0; d < account->plan->machine.device_count; ++d) {
     const clv__gnn_plan_memory *memory = &account->plan->memory[d];
     if (memory->limit_bytes == 0) continue;
-    clv__text_append(text, "%s: up to %s of its memory of %s, at least %s", account->plan->machine.devices[d].name,
-                     clv__label_size(memory->taken_bytes, planned), clv__label_size(memory->limit_bytes, limit),
-                     clv__label_size(memory->least_bytes, least));
-    if (account->record != NULL) clv__text_append(text, "; taken %s", clv__label_size(account->record->taken_bytes[d], taken));
+    clv__text_append(text, "%s: the plan takes up to %s of %s of memory; its largest block needs %s",
+                     account->plan->machine.devices[d].name, clv__label_size(memory->taken_bytes, planned),
+                     clv__label_size(memory->limit_bytes, limit), clv__label_size(memory->least_bytes, least));
+    if (account->record != NULL)
+      clv__text_append(text, "; this run took %s", clv__label_size(account->record->taken_bytes[d], taken));
     clv__text_append(text, "\n");
   }
 }

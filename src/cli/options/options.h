@@ -105,9 +105,9 @@ typedef enum cli_option_kind {
   CLI_MAYBE_TEXT, /* an optional value: after `=`, or the next argument if all operands came before the option */
   CLI_PAIR,       /* TEXT=TEXT */
   CLI_NUMBER,     /* an integer of at least `least` */
-  CLI_NUMBERS,    /* one or several of them, separated by commas */
+  CLI_NUMBERS,    /* one or several such integers, separated by commas */
   CLI_REAL,       /* a number of at least 0 */
-  CLI_REALS,      /* one or several of them, separated by commas */
+  CLI_REALS,      /* one or several such numbers, separated by commas */
   CLI_DURATION,   /* a time above 0: 10s, 500ms, 2m; without a unit, seconds */
   CLI_CHOICE      /* one of the words in `value`, which are separated by '|' */
 } cli_option_kind;

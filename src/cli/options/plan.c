@@ -1,4 +1,4 @@
-/* Reads pins, pin files, forces and the strategy from the arguments. */
+/* Reads the options of planning from the arguments: pins, files of pins, forces, the strategy and others. */
 #include <string.h>
 
 #include "base/files/file.h"

@@ -8,7 +8,7 @@
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
 #define DEVICED (CLI_IN_ALL & ~CLI_IN(cache))
 
-_Static_assert(CLV_MAX_IN_FLIGHT == 16, "the help of --in-flight");
+_Static_assert(CLV_MAX_IN_FLIGHT == 16, "the help of --in-flight must state this number");
 
 const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_DEVICES] =

@@ -45,7 +45,7 @@ static clv_status cut_at_price(clv__optimal *o, uint64_t price, bool *fits) {
 
 /* ---- Filling devices ---- */
 
-enum { MOST_FILLED = 3 }; /* this many devices with limits, the first ones, are filled in every order and choice */
+enum { MOST_FILLED = 3 }; /* the first three devices with limits are filled: every selection of them, in every order */
 
 typedef struct filling {
   clv__optimal *o;

@@ -88,10 +88,10 @@ static bool is_read_on(const maker *m, uint32_t node, uint32_t device) {
   return false;
 }
 
-/* ---- Kinds of changes ---- */
+/* ---- Kinds of changes. These functions only propose changes (see keep()). ---- */
 
-/* Moves the nodes of a partition to `device`, as far as it can run them. The moved nodes need a launch of their own unless they
- * can join neighbours on `device`. */
+/* Proposes to move the nodes of a partition to `device`, as far as it can run them. The moved nodes need a launch of their own
+ * unless they can join neighbours on `device`. */
 static clv_status move_partition(maker *m, uint32_t partition, uint32_t device) {
   const clv__cut *cut = m->cut;
   uint32_t size = cut->offsets[partition + 1] - cut->offsets[partition];
@@ -143,8 +143,8 @@ static bool is_above(const maker *m, uint32_t node, uint32_t partition) {
   return false;
 }
 
-/* Moves all nodes on paths from partition `first` to partition `last`, both on one device, to that device. The two partitions
- * become one. */
+/* Proposes to move all nodes on paths from partition `first` to partition `last`, both on one device, to that device. The two
+ * partitions then become one. */
 static clv_status close_gap(maker *m, uint32_t first, uint32_t last) {
   const clv__cut *cut = m->cut;
   uint32_t device = cut->devices[first];
@@ -174,7 +174,7 @@ static clv_status close_gap(maker *m, uint32_t first, uint32_t last) {
   return keep(m, device, launch);
 }
 
-/* Closes the gaps between each partition and up to `span` partitions before it on the same device. */
+/* Proposes to close the gaps between each partition and up to `span` partitions before it on the same device. */
 static clv_status close_gaps(maker *m, uint32_t span) {
   uint32_t recent[16][4], seen[16] = {0};
   for (uint32_t p = 0; p < m->cut->count && !m->is_full; ++p) {
@@ -187,8 +187,8 @@ static clv_status close_gaps(maker *m, uint32_t span) {
   return CLV_OK;
 }
 
-/* Moves a node, alone or with its readers on the same device, to a device that one of its neighbours is on (or, if `anywhere`, to
- * any device). */
+/* Proposes to move each node, alone or with its readers on the same device, to a device that one of its neighbours is on (or,
+ * if `anywhere`, to any device). */
 static clv_status move_nodes(maker *m, bool anywhere) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count && !m->is_full; ++n) {
@@ -228,8 +228,8 @@ static void count_degrees(const maker *m) {
   }
 }
 
-/* Moves pairs of nodes together: a producer and a reader, or two readers of one value. A node with very many neighbours would
- * pair with each of them, so the work is limited. */
+/* Proposes to move pairs of nodes together: a producer and a reader, or two readers of one value. A node with very many
+ * neighbours would pair with each of them, so the work is limited. */
 static clv_status move_pairs(maker *m) {
   const clv__problem *problem = m->problem;
   count_degrees(m);

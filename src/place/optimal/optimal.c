@@ -128,7 +128,7 @@ static clv_status refuse_split(clv__optimal *o) {
   clv_status status = clv__split(o->problem, o->scratch, NULL, o->input->split, &arena, &cut, o->error);
   clv__arena_finish(&arena);
   if (status != CLV_OK) return status;
-  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "the same placement was first rejected and then accepted");
+  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "the split accepts a placement that it rejected before");
 }
 
 static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv__arena *arena, clv__placing *placing) {
@@ -149,7 +149,7 @@ static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv
  *   cut      the minimum cut of node, transfer and fusion times puts it there
  *   back     moved from its device in the cut: with launches, the partition boundary there costs more than it gains
  *   load     moved from its device in the cut, so that devices work at the same time
- *   memory   moved from its device in the cut, because that does not fit the device's memory */
+ *   memory   moved from its device in the cut, because the cut does not fit the devices' memories */
 static const char *cause_of(const clv__optimal *o, const uint32_t *devices, uint32_t node, bool is_single) {
   const clv__problem *problem = o->problem;
   if (problem->pins[node] != CLV__NONE) return "usr";
@@ -203,9 +203,9 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
   return give(o, fitted.devices, &fitted.placing, arena, placing);
 }
 
-/* Sets `enough` if a search cannot help: there is one device, or the time equals a lower bound. The bound is computed only if the
- * search would take longer than computing it. Another placement of equal time might have fewer partitions, but this one already
- * has the fewest that its split can find. */
+/* Sets `enough` if a search cannot help: there is one device or no placement, or the time equals a lower bound. The bound is
+ * computed only if the search would take longer than computing it. Another placement of equal time might have fewer partitions,
+ * but this one already has the fewest that its split can find. */
 static clv_status is_least(clv__optimal *o, bool *enough) {
   clv__bounds bounds;
   *enough = o->pool.count == 0 || o->problem->device_count == 1;

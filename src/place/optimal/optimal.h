@@ -41,8 +41,7 @@ typedef struct clv__evaluator {
   clv__arena arena;         /* holds the results of the last evaluation */
   clv__cut cut;             /* the cut of the last evaluation; lives in `arena` */
   clv__memory memory;       /* of the last evaluation, if a device's memory is limited */
-  uint64_t effort; /* the effort of one evaluation: the number of nodes, values and reads, plus a constant, times the number of
-                      cuts that it tries */
+  uint64_t effort; /* of one evaluation: (nodes + values + reads + a constant) * the number of cuts that the evaluation tries */
   uint64_t spent;  /* the effort of all evaluations so far */
 } clv__evaluator;
 
@@ -65,7 +64,8 @@ clv_status clv__cut_copy(const clv__cut *cut, uint32_t node_count, clv__arena *a
 clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__arena *arena, clv_error *error);
 /* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). A cut that keeps these
  * groups apart has more partitions, but they start as early as possible (`above`), or delay their readers as little as possible
- * (`below`). */
+ * (`below`). If both are set, both numbers of a group's nodes are equal, unless the two do not fit into 32 bits: then only the
+ * first ones are equal. */
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 
@@ -97,7 +97,7 @@ int64_t clv__state_move(clv__state *state, uint32_t node, uint32_t device);
 typedef struct clv__change {
   uint32_t first, count; /* the range of its nodes in clv__changes.nodes */
   uint32_t device;       /* the device that the nodes move to */
-  int64_t estimate_ns;   /* the change of the cost: exact except for launches, which are estimated */
+  int64_t estimate_ns;   /* the change of the cost (negative: less): exact except for launches, which are estimated */
 } clv__change;
 
 typedef struct clv__changes {
@@ -212,10 +212,11 @@ clv_status clv__optimal_start(clv__optimal *o);
 
 /* ---- Memory: memory.c ---- */
 
-/* If weights exceed a device's memory: raises the price per byte until a cut fits. */
+/* If weights exceed a device's memory: adds placements that use less of it to the pool. They come from minimum cuts at rising
+ * prices per byte, and from filling one device after the other. */
 clv_status clv__optimal_fit(clv__optimal *o);
 /* stream.c. Chooses which weights of the placement to stream, and the groups of nodes that use the buffer one after the other.
- * Allocates everything in the arena. `score` has an excess if streaming does not help. */
+ * Allocates everything in the arena. `score` has an excess if the placement does not fit even so. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
 
@@ -226,8 +227,8 @@ typedef struct clv__fitted {
   clv__score score;
 } clv__fitted;
 
-/* fitted.c. Finds the best placement with streamed weights and groups, in the arena of `o`. `best` has the worst score if no
- * placement so far exceeds a limit. */
+/* fitted.c. Finds the best placement with streamed weights and groups, in the arena of `o`. `best` has the worst score if there
+ * is nothing to fit: no placement so far exceeds a limit, or there is only one device. */
 clv_status clv__optimal_fitted(clv__optimal *o, clv__fitted *best);
 /* refine.c. Moves nodes, and joins groups, while that is better. */
 clv_status clv__optimal_refine(clv__optimal *o, clv__fitted *best);

@@ -63,8 +63,8 @@ static int compare_ranked(const void *a, const void *b) {
   return x->partition < y->partition ? -1 : x->partition > y->partition;
 }
 
-/* Computes the time from the start of each partition to the end, along the longest path. This time never increases along an edge.
- * So sorting by it, with the old order for ties, gives a valid order. */
+/* Computes the time from the start of each partition to the end of the graph, along the longest path. This time never increases
+ * along an edge. So sorting by it, with the old order for ties, gives a valid order. */
 static void rank_partitions(const clv__problem *problem, const clv__cut *cut, ranked *order, uint64_t *ranks) {
   for (uint32_t p = cut->count; p-- > 0;) {
     uint64_t time = problem->launch_ns[cut->devices[p]], below = 0;

@@ -79,7 +79,7 @@ static clv_status try_groups(refining *r, bool *better) {
   return CLV_OK;
 }
 
-/* Moves node `a`, or its whole group, to the group of `b` if that is on the same device. */
+/* Tries to move node `a`, or its whole group, to the group of node `b`, if both nodes are on the same device. */
 static clv_status try_join(refining *r, uint32_t a, uint32_t b, bool whole, bool *better) {
   const uint32_t *groups = r->best->placing.groups, *devices = r->best->devices;
   if (devices[a] != devices[b] || groups[a] == groups[b]) return CLV_OK;

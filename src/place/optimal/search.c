@@ -36,7 +36,7 @@ static bool is_spent(const search *s) {
   return s->evaluator->spent + s->evaluator->effort > s->limit;
 }
 
-/* Evaluates `trial`. If it is better than the current placement, it replaces that placement. */
+/* Evaluates `trial`, unless it was evaluated before. If it is better than the current placement, it replaces that placement. */
 static clv_status try_trial(search *s, bool *better) {
   *better = false;
   uint64_t hash = hash_devices(s->trial, s->problem->node_count), *slot = &s->seen[hash % SEEN_SLOTS];

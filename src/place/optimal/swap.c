@@ -14,7 +14,8 @@ static uint64_t launches_ns(const clv__problem *problem, const uint32_t *devices
   return time_ns;
 }
 
-/* Reassigns the nodes that are on `one` or `other` to these two devices. */
+/* Redistributes the nodes that are on `one` or `other` over these two devices, if that reduces `cost_ns`, the cost of
+ * `devices`. */
 static clv_status swap_pair(const clv__problem *problem, uint32_t one, uint32_t other, const clv_allocator *allocator,
                             uint32_t *fixed, uint32_t *trial, uint32_t *devices, uint64_t *cost_ns, clv_error *error) {
   uint32_t moved = 0;

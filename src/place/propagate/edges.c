@@ -31,7 +31,7 @@ static uint8_t strongest(const arrivals *a, uint32_t mask) {
 }
 
 static void arrive_from_producers(const clv__problem *problem, uint32_t node, const uint8_t *flows, arrivals *a) {
-  /* A view only passes on the device of its source. */
+  /* A view passes on the device of its first input alone. */
   uint32_t end = clv__node_is_view(problem, node) ? problem->read_offsets[node] + 1 : problem->read_offsets[node + 1];
   for (uint32_t r = problem->read_offsets[node]; r < end; ++r) {
     uint32_t producer = problem->producers[problem->reads[r]];

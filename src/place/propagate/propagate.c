@@ -98,7 +98,7 @@ static bool locate_by_buffers(const locating *l, uint32_t node) {
 }
 
 /* Places the node on the device that has its weights. The first weight that is in the memory of a device able to run the node
- * decides. */
+ * decides. Returns whether there is such a weight. */
 static bool locate_by_weights(const locating *l, uint32_t node) {
   const clv__problem *problem = l->p->problem;
   uint32_t supports = problem->supports[node],
@@ -243,7 +243,7 @@ static bool all_readable(const clv__propagation *p, uint32_t node) {
   return true;
 }
 
-/* Nodes come in the order of the list, so every producer of a node's inputs already has its device. */
+/* Assigns its device to a node in pass 3. Nodes come in the order of the list, so the producers of its inputs have theirs. */
 static clv_status assign_best(const third_pass *s, uint32_t node, clv_error *error) {
   clv__propagation *p = s->p;
   const clv__problem *problem = p->problem;
@@ -326,7 +326,7 @@ static clv_status cut_list(const clv__place_input *input, clv__placing *placing,
 
 /* ---- The strategy. ---- */
 
-/* The last device is treated as the host. If it is not, sets a note for the plan. */
+/* The last device is treated as the host. If it is not the CPU, or does not use host memory, sets a note for the plan. */
 static clv_status note_host(const clv__propagation *p, clv__arena *arena, const char **note, clv_error *error) {
   const clv__problem *problem = p->problem;
   const char *name = problem->device_names == NULL ? NULL : problem->device_names[p->last];
@@ -387,7 +387,8 @@ static const clv__cause causes[] = {
     {"3.upg", "moved to a device of higher priority with the same memory"},
     {"4.vsrc", "a view, which moves no data, so it stays where its source is"},
     {"4.cur", "no rule placed it, so it stays in the surrounding partition"},
-    {"5.cur", "a view of a graph input joins its readers, or its source's partition is full"},
+    {"5.cur",
+     "a view placed with its readers (its source is a graph input), or in the surrounding partition (its source's is full)"},
     {NULL, NULL},
 };
 

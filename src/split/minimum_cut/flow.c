@@ -19,8 +19,8 @@ clv_status clv__flow_create(const clv_allocator *allocator, uint32_t vertex_coun
                             clv_error *error) {
   if (edge_count >= NO_ARC / 2 || vertex_count >= NO_VERTEX) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "a network of %u vertices and %u edges is too large; the maximum is %u of each", vertex_count,
-                          edge_count, NO_ARC / 2 - 1);
+                          "a network of %u vertices and %u edges is too large; the maximum is %u edges", vertex_count, edge_count,
+                          NO_ARC / 2 - 1);
   }
   clv__flow *made = clv__allocate_zero(allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
@@ -306,7 +306,7 @@ clv_status clv__flow_solve(clv__flow *flow, int64_t *cost, clv_error *error) {
   if (flow->refused) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a time of this graph is negative");
   if (flow->finite >= CLV__FLOW_LIMIT) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "the times of this graph add up to more than %lld ns: correct the profile's prices",
+                          "the times of this graph add up to %lld ns or more: correct the profile's prices",
                           (long long)CLV__FLOW_LIMIT);
   }
   clv__flow_reduce(flow);

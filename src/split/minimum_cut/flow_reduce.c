@@ -5,7 +5,7 @@
  * vanish entirely. */
 #include "split/minimum_cut/flow_own.h"
 
-#define SCAN_DEGREE 16u /* a vertex with more neighbours is visited at the start, then not until it has at most so many */
+#define SCAN_DEGREE 16u /* a vertex with more neighbours is visited at the start, then only once it has at most this many */
 #define MERGE_DEGREE 8u /* number of arcs to search for an existing edge that a new one can be merged into */
 
 void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int64_t minus) {

@@ -40,7 +40,7 @@ static clv_status cut(clv__network *n, const clv_allocator *allocator, uint8_t *
   CLV__TRY_GOTO(clv__flow_solve(flow, cost, error));
   if (n->overflow || __builtin_add_overflow(*cost, n->constant, cost) || *cost >= CLV__FLOW_LIMIT) {
     status = clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "the times of this graph add up to more than %lld ns: correct the profile's prices",
+                            "the times of this graph add up to %lld ns or more: correct the profile's prices",
                             (long long)CLV__FLOW_LIMIT);
     goto cleanup;
   }
