@@ -234,11 +234,11 @@ def random_edges(rng, n, m):
 def refused(tally, name, expected, *arguments):
     try:
         oracle.cleave("gnn", "run", *arguments)
-        tally.add(name, "the command accepted it")
+        tally.add(f"rejected: {name}", "the command accepted it")
     except oracle.CleaveError as error:
         text = str(error)
         missing = [part for part in ("exit status 1", *expected) if part not in text]
-        tally.add(name, f"the error message does not contain {missing}: {text}" if missing else None)
+        tally.add(f"rejected: {name}", f"the error message does not contain {missing}: {text}" if missing else None)
 
 
 def bad_inputs(tally, folder, rng):
@@ -252,7 +252,7 @@ def bad_inputs(tally, folder, rng):
     nan[7, 2] = np.nan
     np.savez(path("nan.npz"), x=nan, edge_index=edges)
     np.savez(path("outside.npz"), x=x, edge_index=np.concatenate([edges, [[3], [20]]], axis=1))
-    refused(tally, "wrong F", ["5 features", "reads 6"], "--model", model, "--graph", path("narrow.npz"))
+    refused(tally, "a wrong number of features", ["5 features", "reads 6"], "--model", model, "--graph", path("narrow.npz"))
     refused(tally, "no features", ["no features"], "--model", model, "--graph", path("bare.npz"))
     refused(tally, "NaN features", ["nan"], "--model", model, "--graph", path("nan.npz"))
     refused(tally, "ids out of range", ["20"], "--model", model, "--graph", path("outside.npz"))
