@@ -488,7 +488,6 @@ def reducing():
 def making():
     f = "making"
     x = real(2, 3)
-    anchor = lambda t: t + 0  # adds a node, because a case must not return a constant
     case(f, "arange", lambda x: torch.arange(5) + whole_of(x), x)
     case(f, "arange, step", lambda x: torch.arange(7, 0, -2) + whole_of(x), x)
     case(f, "arange, fractions", lambda x: torch.arange(0.5, 2.0, 0.3) + x.sum() * 0, x, dtypes=ONLY)
