@@ -95,7 +95,8 @@ static void replaced_and_deleted(void **state) {
   clv__file_map_close(&map);
 }
 
-/* At most CLV__FILES_KEPT_OPEN mapped files stay open. Further files are mapped too, but changes to them are not seen. */
+/* At most CLV__FILES_KEPT_OPEN mapped files stay open. Further files are mapped too, but clv__file_map_check() does not see
+ * changes to them. */
 static void many(void **state) {
   (void)state;
   enum { COUNT = CLV__FILES_KEPT_OPEN + 10 };

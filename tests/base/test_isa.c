@@ -1,4 +1,4 @@
-/* The instruction set used does not exceed the limit, and does not change while the process runs. */
+/* clv__isa_used(): the instruction set does not exceed the limit in CLEAVE_ISA, and does not change while the process runs. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

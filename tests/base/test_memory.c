@@ -1,5 +1,5 @@
-/* Large blocks of memory are marked for huge pages, except for the largest ones, and for those marked as sparse or needed soon.
- * The test reads the marks from VmFlags in /proc/self/smaps. */
+/* Large blocks of memory are marked for huge pages, except for the largest ones (300 MiB here), those needed soon, and those
+ * marked as sparse unless they have at least 32 MiB. The test reads the marks from VmFlags in /proc/self/smaps. */
 #include "base/memory.h"
 
 #include <stdio.h>

@@ -64,8 +64,8 @@ static void every_code(void **state) {
   assert_true(isnan(clv__small_to_f32(CLV_F8E8M0, 255)));
 }
 
-/* Returns the code nearest to `magnitude`. `largest` is the format's largest number. `beyond` is true if a number above the
- * largest would be nearer, if the format had one. */
+/* Returns the code nearest to `magnitude`. Sets *largest to the format's largest number, and *beyond to whether a number above
+ * the largest would be nearer, if the format had one. */
 static int nearest(const kind *k, double magnitude, double *largest, bool *beyond) {
   int best = 0, last = 0;
   for (int code = 0; code < codes_of(k) / 2 && isfinite(meaning(k, code)); ++code) {

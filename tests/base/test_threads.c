@@ -1,5 +1,5 @@
-/* The number of OpenMP's threads if the system refuses to create them: in a child process with a limit on its user's processes.
- */
+/* clv__threads_available(): the number of threads that OpenMP can use, also if the system refuses to create any: in a child
+ * process whose user may have no more processes. */
 #include <errno.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -22,19 +22,19 @@ static int count_team(void) {
   return count;
 }
 
-/* Allows the user no other process. The limit does not hold for root, so the child becomes another user. Returns whether it can.
- */
+/* Forbids the user of this process to create processes or threads. The limit does not apply to root, so a root process becomes
+ * another user first. Returns false if this is not possible. */
 static bool forbid_threads(void) {
   const struct rlimit none = {1, 1};
   return (geteuid() != 0 || setuid(SOME_USER) == 0) && setrlimit(RLIMIT_NPROC, &none) == 0;
 }
 
-/* 0: as it should be; 1: not; 77: the limit cannot be set. */
+/* Returns the exit status of the child: 0: passed; 1: failed; 77: the limit cannot be set. */
 static int run_child(void) {
   if (!forbid_threads()) return 77;
   omp_set_num_threads(WANTED);
   if (clv__threads_available_later() != 1 || clv__threads_available() != 1 || clv__threads_refused(WANTED) != EAGAIN) return 1;
-  if (count_team() != 1) return 1; /* if OpenMP tried more threads, the process would end */
+  if (count_team() != 1) return 1; /* if OpenMP tried to create more threads, the process would end */
   omp_set_num_threads(1);
   return clv__threads_available() == 1 && clv__threads_refused(1) == 0 ? 0 : 1;
 }

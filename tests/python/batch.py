@@ -34,8 +34,8 @@ def strictest(expected, tolerance=None):
 
 
 class Case:
-    """A test directory and how to run it: options of the command, number of threads, and a file of pins or None. The pinned nodes
-    must have names that no other case has."""
+    """A test directory and how to run it: `bounds` (rtol and atol for `cleave test`), options of the command, number of
+    threads, a file of pins or None, and `judge` (see Batch.add). The pinned nodes must have names that no other case has."""
 
     def __init__(self, label, directory, bounds, options, pins, threads, judge):
         self.label, self.directory, self.bounds = label, directory, bounds

@@ -1,6 +1,6 @@
 /* A library that simulates an OpenVINO with an NPU, for test_openvino.py. It wraps the real library, whose CPU device does the
- * work. The NPU supports only fixed shapes. It does not compile a model whose bytes contain the text in the environment variable
- * OPENVINO_NPU_REFUSES. It is linked against the real library, which provides all other entry points. */
+ * work. The NPU supports only fixed shapes. It does not compile a model whose bytes contain the text in the environment
+ * variable OPENVINO_NPU_REFUSES. This library is linked against the real one, which provides all other entry points. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 """Oracles, tolerances, functions that run the command, and counts of results, shared by the Python tests.
 
-There are two oracles: ONNX Runtime, with and without optimisations, and the reference evaluator of the onnx package. If they
-disagree on a graph, NoOracle is raised, and the graph is not used as a test.
+There are two oracles: ONNX Runtime, with and without optimisations, and the reference evaluator of the onnx package. If no
+two of their results agree on a graph, NoOracle is raised, and the graph is not used as a test.
 """
 import argparse
 import concurrent.futures
@@ -31,7 +31,8 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/de
 
 # Largest allowed difference, relative to the largest magnitude of the expected tensor. Tensors of other dtypes must be equal.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-2}
-SMALLEST_MAGNITUDE = 0.05  # used instead of that magnitude if it is smaller: intermediate values are usually near 1, and so are their errors
+# used instead of that magnitude if that is smaller: intermediate values are usually near 1, and so are their errors
+SMALLEST_MAGNITUDE = 0.05
 
 
 def float_dtypes(graph):
@@ -57,8 +58,8 @@ def tolerance_of(model):
 
 
 def compare(expected, actual, tolerance=None):
-    """Returns None if the tensors agree, otherwise a description of the worst element. The default tolerance is that of the
-    dtype."""
+    """Returns None if the tensors agree, otherwise a description of the worst or first wrong element. `tolerance` replaces
+    the dtype's tolerance if it is larger."""
     expected, actual = np.asarray(expected), np.asarray(actual)
     if actual.dtype.kind == "V" and actual.dtype.itemsize == 2 and expected.dtype == ml_dtypes.bfloat16:
         actual = actual.view(ml_dtypes.bfloat16)  # npy files have no bf16, so it is read as raw 2-byte elements
@@ -128,8 +129,8 @@ def run_onnxruntime(model, inputs, optimize=True, threads=1):
 
 def isolated(functions):
     """Calls the functions in a child process and returns their results. The result of a call that failed is its exception. A
-    child is needed because ONNX Runtime aborts when it optimises some valid graphs. After an abort, another child calls the
-    rest."""
+    child is needed because ONNX Runtime aborts when it optimises some valid graphs. After an abort, another child calls
+    the remaining functions."""
     results = []
     while len(results) < len(functions):
         given, status = in_child(functions[len(results):])
@@ -232,7 +233,8 @@ def environment(threads=1):
 
 
 def finished(*arguments, timeout=120, threads=1):
-    """Runs the command and returns the completed process. A crash raises a CleaveError with the last lines of its output."""
+    """Runs the command and returns the completed process. Raises a CleaveError if the command crashes or takes longer than
+    `timeout` seconds."""
     command = [COMMAND, *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment(threads))
@@ -248,7 +250,8 @@ def last_line(done):
 
 
 def cleave(*arguments, timeout=120, check=True, threads=1):
-    """Runs the command and returns its standard output. A failure or a crash raises a CleaveError with the last line."""
+    """Runs the command and returns its standard output. A crash, or a failure unless `check` is False, raises a CleaveError
+    with the last line of the output."""
     done = finished(*arguments, timeout=timeout, threads=threads)
     if check and done.returncode != 0:
         raise CleaveError(f"exit status {done.returncode}: {last_line(done)}")
@@ -382,7 +385,7 @@ def each_seed(description, tally, name, count, check):
     folder = build_folder(name)
     for seed, found in each(lambda seed: check(seed, folder), asked_seeds(description, count)):
         if isinstance(found, Exception):
-            tally.add(str(seed), f"{type(found).__name__}: {found}")
+            tally.add(f"seed {seed}", f"{type(found).__name__}: {found}")
         else:
             yield seed, found
 

@@ -88,7 +88,8 @@ def add(cases, directory, model, expected, count):
     tolerance, name = oracle.tolerance_of(model), os.path.basename(directory)
     for label, options in shared_configurations(name):
         cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
-    # Unusual node names are part of the test and must stay, so these cases cannot share a process.
+    # Cases that share a process with pins need node names that no other case has. Unusual names are part of the test and must
+    # stay, so these cases run alone.
     if not all(re.fullmatch(r"node_\w+", node.name) for node in model.graph.node):
         for label, options in pinned_configurations(os.path.join(directory, "model.onnx"), count, name):
             cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)

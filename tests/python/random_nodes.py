@@ -98,7 +98,7 @@ def binary(r):
     if magnitude > MOST[v.dtype] or int(np.prod(shape)) > MOST_ELEMENTS:
         return False
     operands = [v, w] if r.random.random() < 0.5 else [w, v]
-    # products of products would need more bits than the dtype has, so they are not exact
+    # sums and products of floats may need more bits than the dtype has, so they do not count as exact
     exact = v.exact and w.exact and (op in ("Max", "Min") or v.dtype in INTS)
     r.node(op, operands, v.dtype, shape, exact, magnitude)
 
@@ -714,6 +714,6 @@ OTHERS = [unary_exact, unary_int, safe_root, exponential, modulo, power, compare
           fill_by_shape, range_by_shape, count, flatten, squeeze, unsqueeze, view_chain, expand, tile, gather_elements, scatter, pad,
           trilu, dropout, gemm, einsum, resize, depth_space, layer_normalization, arg_extreme, top_k, cumulative_sum, one_hot,
           selected_by_data]
-# The reference evaluator of onnx is wrong for indices of MaxPool, groups of convolutions, and a OneHot whose depth has the shape
-# [1].
+# The reference evaluator of onnx is wrong for indices of MaxPool, groups of convolutions, a OneHot whose depth has the shape
+# [1], and Resize.
 ONNX_REFERENCE_ERRS = [pool, convolution, one_hot, resize]

@@ -115,7 +115,7 @@ class Maker:
     def model(self):
         rng, scale = self.rng, np.float32(1 / np.sqrt(self.size))
         q, k, v = self.operands()
-        if self.past:  # a cache of keys and values: an input, to which the new rows are appended, which is then an output
+        if self.past:  # a cache of keys and values is an input; the new rows are appended to it, and the result is an output
             k = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.size)), k], axis=2))
             v = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.width)), v], axis=2))
         way = rng.integers(4)  # where the scale is applied
@@ -176,14 +176,14 @@ def make(seed, directory, cases):
     attention steps)."""
     broken = BREAKS[seed // 3 % len(BREAKS)] if seed % 3 == 0 else None
     maker = Maker(seed, broken)
-    model, label = maker.model(), f"{seed} {broken or 'whole'}"
+    model, label = maker.model(), f"seed {seed}, {broken or 'unbroken pattern'}"
     expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
     cases.write(directory, model, maker.inputs, expected)
     for options in WAYS:
         cases.add(f"{label} {' '.join(options)}", directory, expected, (*batch.CPU, *options))
     files = test_directories.numbered_files(os.path.join(directory, "test_data_set_0"), "input")
     arguments = [text for name, file in zip(maker.inputs, files) for text in ("--input", f"{name}={file}")]
-    return f"{label}: steps", os.path.join(directory, "model.onnx"), arguments, 0 if broken else 1
+    return f"{label}: Attention steps on the CPU", os.path.join(directory, "model.onnx"), arguments, 0 if broken else 1
 
 
 def main():

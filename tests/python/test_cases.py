@@ -36,7 +36,7 @@ WRONG_ORACLES = {
 }
 
 
-SMALLEST_TOLERANCE = 1e-7  # the oracles use f32 constants in some f64 operators
+SMALLEST_TOLERANCE = 1e-7  # the least tolerance, because the oracles use f32 constants in some f64 operators
 
 
 class Reader:

@@ -57,7 +57,8 @@ def run_folder(folder, input_arguments, names):
 
 
 def check_origins(said, document):
-    """Checks that the NPU's executables were loaded from the directory. Returns None, or what is wrong."""
+    """Checks that the NPU's executables were loaded from the directory. Also checks that the command's report gives each
+    partition on the NPU an executable, and each on the CPU a reason why it has none. Returns None, or what is wrong."""
     loaded = re.findall(r"partition (\d+) on npu: loaded from the compiled directory", said)
     wanted = [str(one["id"]) for one in document["partitions"] if one["device"] == "npu"]
     if sorted(loaded, key=int) != wanted and len(set(wanted)) > 0:
@@ -128,9 +129,9 @@ def check(directory):
     fed = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}  # default values of inputs
     fed |= {name: np.asarray(tensor) for name, (_, tensor) in inputs.items()}
     expected = dict(zip(names, test_directories.read_tensors(os.path.join(directory, "test_data_set_0"), "output")))
-    yield "results", differs
-    yield "origins", check_origins(said, document)
-    yield "partitions", check_partitions(moved, document, fed, expected, oracle.tolerance_of(model))
+    yield "the results have the same bits as those of the model", differs
+    yield "the NPU's executables are loaded, not compiled", check_origins(said, document)
+    yield "the ONNX files of the partitions give the same results", check_partitions(moved, document, fed, expected, oracle.tolerance_of(model))
 
 
 def main():

@@ -245,7 +245,7 @@ def differs(shown, printed):
 
 
 def without_results(lines):
-    """Replaces numbers that a model computed by '#', because their last digits may differ between machines."""
+    """Replaces by '#' the numbers that a model computed, because their last digits may differ between machines."""
     return [re.sub(r" +", " ", re.sub(r"\d+\.\d{4,}|-?\d+e-\d+", "#", line)) for line in lines]
 
 
@@ -311,7 +311,7 @@ def check_options(tally, texts):
                 continue
             of = taken.get(f"help of {match.group(1)}", every) if match else every
             wrong += [f"{option} in `{span}` does not exist" for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span) if option not in of | {"--help"}]
-        tally.add(f"options in {path}", "; ".join(wrong) or None)
+        tally.add(f"{path}: every option that it names exists", "; ".join(wrong) or None)
 
 
 def anchors(text):
@@ -336,7 +336,7 @@ def check_links(tally):
                 with open(target, encoding="utf-8") as file:
                     if anchor not in anchors(file.read()):
                         wrong.append(f"{link}: no such heading")
-        tally.add(f"links of {path}", "; ".join(wrong) or None)
+        tally.add(f"{path}: its links are not broken", "; ".join(wrong) or None)
 
 
 def check_code(tally):
@@ -346,7 +346,7 @@ def check_code(tally):
             shown = re.findall(r"^```c\n(.*?)^```$", file.read(), re.M | re.S)
         with open(os.path.join(oracle.ROOT, path), encoding="utf-8") as file:
             code = file.read()
-        tally.add(f"{path} in {document}", None if code in shown else "the document shows other code")
+        tally.add(f"{document} shows {path} as it is", None if code in shown else "the document shows other code")
 
 
 def main():
@@ -356,7 +356,7 @@ def main():
     sources = {name: examples_of_help(name, text) for name, text in texts.items()}
     sources |= {path: list(examples_of_document(path)) for path in DOCUMENTS}
     for name in texts:
-        tally.add(f"{name}: examples", None if sources[name] else "the help text has no example")
+        tally.add(f"{name}: the text has an example", None if sources[name] else "the help text has no example")
     check_options(tally, texts)
     check_links(tally)
     check_code(tally)

@@ -156,14 +156,14 @@ def encoder(folder):
 def main():
     tally, products, on_integers = oracle.Tally(), 0, 0
     for seed, found in oracle.each_seed(__doc__, tally, "dynamic", 80, check):
-        tally.add(str(seed), found[0])
+        tally.add(f"seed {seed}", found[0])
         products, on_integers = products + found[1][0], on_integers + found[1][1]
-    tally.add("encoder", encoder(oracle.build_folder("dynamic")))
+    tally.add("an encoder that quantize_dynamic has converted", encoder(oracle.build_folder("dynamic")))
     if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
-        tally.skip("integer kernels", "Cleave does not use them on this processor, whose sums of integers are not exact")
+        tally.skip("all products of 8-bit integers run in integer kernels", "Cleave does not use them on this processor, whose sums of integers are not exact")
     else:
         print(f"{on_integers} of {products} products ran in integer kernels")
-        tally.add("integer kernels", f"only {on_integers} of {products} products used them" if on_integers < products or products == 0 else None)
+        tally.add("all products of 8-bit integers run in integer kernels", f"only {on_integers} of {products} products used them" if on_integers < products or products == 0 else None)
     return tally.finish()
 
 

@@ -22,16 +22,16 @@ def bash(folder, line, **options):
 
 
 def expect(tally, folder, line, text="", fails=False, **options):
-    """Checks that the line succeeds, or fails with status 1 or 2, and that it prints the text. Returns its standard output."""
+    """Checks that the line succeeds (if `fails`: fails with status 1 or 2) and prints the text. Returns its standard output."""
     done = bash(folder, line, **options)
     printed = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
     good = (done.returncode in (1, 2)) if fails else done.returncode == 0
-    tally.add(line, None if good and text in printed else f"status {done.returncode}, expected '{text}': {printed[-400:]}")
+    tally.add(line, None if good and text in printed else f"status {done.returncode}; expected {'a failure' if fails else 'success'} and the text '{text}': {printed[-400:]}")
     return done.stdout.decode(errors="replace")
 
 
 def make_model(path):
-    """Writes a model: y = w * (a + b), and z = Relu(y). The shapes of a, b and w differ."""
+    """Writes a model: y = (a + b) @ w and z = Relu(y), where a and b are [2, 3] and w is [3, 4]."""
     nodes = [helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("MatMul", ["s", "w"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "ab"]
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4]) for name in "yz"]
@@ -96,13 +96,13 @@ def test_features(tally, folder):
     expect(tally, folder, f"{run} --graph bare.npz --x x.npy --output x-out.npz")
     expect(tally, folder, f"{run} --graph <(cat bare.npz) --x <(cat x.npy) --kset 1,2 --output piped-out.npz")
     arrays = [np.load(os.path.join(folder, f"{name}-out.npz"))["out"] for name in ("whole", "x", "piped")]
-    tally.add("features from --x", None if np.array_equal(arrays[0], arrays[1]) else "the result is not that of the graph with features")
-    tally.add("features from a pipe", oracle.compare(arrays[0], arrays[2]))
+    tally.add("features from --x give the result of the graph with features", None if np.array_equal(arrays[0], arrays[1]) else "the result is not that of the graph with features")
+    tally.add("features from a pipe give the same result", oracle.compare(arrays[0], arrays[2]))
     for seed in (0, 0, 1):
         expect(tally, folder, f"{run} --graph bare.npz --features {wide} --seed {seed} --output drawn{len(arrays)}-out.npz")
         arrays.append(np.load(os.path.join(folder, f"drawn{len(arrays)}-out.npz"))["out"])
     same, other = np.array_equal(arrays[3], arrays[4]), np.array_equal(arrays[3], arrays[5])
-    tally.add("seeds of --features", None if same and not other else "equal seeds must give equal features, and others other ones")
+    tally.add("equal seeds of --features give equal results, other seeds other ones", None if same and not other else "they do not")
     expect(tally, folder, f"{run} --graph whole.npz --features {wide}", "--x FILE replaces them", fails=True)
     expect(tally, folder, f"{run} --graph bare.npz --features {wide} --x x.npy", "exclude each other", fails=True)
     expect(tally, folder, f"{run} --graph bare.npz --features {wide + 1}", f"layer 0 of the model reads {wide}", fails=True)
@@ -148,11 +148,11 @@ def test_budget(tally, folder):
         partial, some = measured()
         if some < 60:
             break
-    tally.add("profile within a budget", None if partial and json.loads(first)["partial"] else "the profile is not marked as partial")
+    tally.add("a profile that reached its time limit is marked as partial", None if partial and json.loads(first)["partial"] else "the profile is not marked as partial")
     expect(tally, folder, "$C plan pads.onnx --profile budget.json -q")
     expect(tally, folder, "$C profile pads.onnx -o budget.json --continue", "measuring")
     partial, every = measured()
-    tally.add("the rest of the profile", None if not partial and every == 60 > some else f"{some}, then {every} of 60 nodes, partial: {partial}")
+    tally.add("--continue measures the rest of the profile", None if not partial and every == 60 > some else f"{some}, then {every} of 60 nodes, partial: {partial}")
     expect(tally, folder, "$C profile pads.onnx -o budget.json --continue", "measuring 0 kinds of nodes")
 
 

@@ -57,8 +57,9 @@ FRAMEWORKS = [
 # --- models
 
 def squeezenet_difference(device, path, data):
-    """Compares the input of light_squeezenet's softmax with that on the CPU. The logits are so large (9.5e9) that the softmax
-    itself is as expected only if all channels are added up in one particular order. Returns None, or what is wrong."""
+    """Compares the input of light_squeezenet's softmax on the device with that on the CPU. The logits are so large (9.5e9)
+    that the softmax itself is as expected only if all channels are added up in one particular order. Returns None, or
+    what is wrong."""
     last = next(node for node in onnx.load(path, load_external_data=False).graph.node if node.op_type == "Softmax")
     found = []
     for devices in (device, "cpu"):
@@ -180,13 +181,13 @@ def check_foreign(framework, tally):
         label = f"{'.'.join(framework.foreign)} --devices {devices}"
         tally.add(label, compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous"))
         nodes = {node["name"]: node["device"] for node in oracle.plan_nodes(path, "--devices", devices, "--strategy", "contiguous")}
-        tally.add(f"{label}: its device", None if nodes.get("foreign") == framework.device else f"it is on {nodes.get('foreign')}")
+        tally.add(f"{label}: the operator is on the framework's device", None if nodes.get("foreign") == framework.device else f"it is on {nodes.get('foreign')}")
         others = [device for name, device in nodes.items() if name != "foreign"]
         alone = devices == framework.device or framework.device not in others
-        tally.add(f"{label}: devices of the other nodes", None if alone else f"they are on {sorted(set(others))}")
+        tally.add(f"{label}: if there are other devices, the other nodes are on them", None if alone else f"they are on {sorted(set(others))}")
     refused = subprocess.run([oracle.COMMAND, "run", path, "--devices", "npu,cpu"], capture_output=True, text=True, check=False)
     named = refused.returncode != 0 and framework.foreign[1] in refused.stderr and refused.stderr.strip().count("\n") == 0
-    tally.add(f"{label}: rejected without the framework", None if named else refused.stderr)
+    tally.add(f"{'.'.join(framework.foreign)} --devices npu,cpu: rejected in one line that names the operator", None if named else refused.stderr)
 
 
 # --- files that are not usable libraries
@@ -214,7 +215,7 @@ def check_libraries(framework, tally):
             good = alone.returncode == 1 and len(lines) == 1 and framework.device in lines[0]
             tally.add(f"{framework.device}, {what}: error in one line", None if good else f"exit status {alone.returncode}: {alone.stderr[:400]}")
             without = subprocess.run([*command, "--devices", "npu,cpu"], capture_output=True, text=True, env=environment, check=False)
-            tally.add(f"{framework.device}, {what}: other devices", None if without.returncode == 0 and not without.stderr else without.stderr[:400])
+            tally.add(f"{framework.device}, {what}: a run on other devices succeeds", None if without.returncode == 0 and not without.stderr else without.stderr[:400])
 
 
 def main():

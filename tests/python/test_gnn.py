@@ -26,6 +26,7 @@ TOLERANCE = 1e-5  # allowed difference, as a share of the largest result
 TYPES = ("graphsage", "gcn", "gat")
 # Models of PyTorch Geometric that both exporters of PyTorch have written, with a graph and the expected results.
 EXPORTED = os.path.join(oracle.ROOT, "tests", "gnn", "models")
+NEVER = os.path.join(oracle.BUILD, "generated", "gnn", "never.npz")  # the output of runs that must fail
 
 
 # --- models
@@ -233,18 +234,20 @@ def random_edges(rng, n, m):
 
 def refused(tally, name, expected, *arguments):
     try:
-        oracle.cleave("gnn", "run", *arguments)
-        tally.add(name, "the command accepted it")
+        oracle.cleave("gnn", "run", *arguments, "--output", NEVER)
+        tally.add(f"rejected: {name}", "the command accepted it")
     except oracle.CleaveError as error:
         text = str(error)
         missing = [part for part in ("exit status 1", *expected) if part not in text]
-        tally.add(name, f"the error message does not contain {missing}: {text}" if missing else None)
+        tally.add(f"rejected: {name}", f"the error message does not contain {missing}: {text}" if missing else None)
 
 
 def bad_inputs(tally, folder, rng):
     path = lambda name: os.path.join(folder, name)
     edges, x = random_edges(rng, 20, 60), rng.uniform(-1, 1, (20, 6)).astype(np.float32)
     model, _, weights = random_model(folder, "graphsage", [6, 4, 3], 1, rng, "bad")
+    if os.path.exists(NEVER):
+        os.remove(NEVER)
     np.savez(path("good.npz"), x=x, edge_index=edges)
     np.savez(path("narrow.npz"), x=x[:, :5], edge_index=edges)
     np.savez(path("bare.npz"), edge_index=edges)
@@ -252,7 +255,7 @@ def bad_inputs(tally, folder, rng):
     nan[7, 2] = np.nan
     np.savez(path("nan.npz"), x=nan, edge_index=edges)
     np.savez(path("outside.npz"), x=x, edge_index=np.concatenate([edges, [[3], [20]]], axis=1))
-    refused(tally, "wrong F", ["5 features", "reads 6"], "--model", model, "--graph", path("narrow.npz"))
+    refused(tally, "a wrong number of features", ["5 features", "reads 6"], "--model", model, "--graph", path("narrow.npz"))
     refused(tally, "no features", ["no features"], "--model", model, "--graph", path("bare.npz"))
     refused(tally, "NaN features", ["nan"], "--model", model, "--graph", path("nan.npz"))
     refused(tally, "ids out of range", ["20"], "--model", model, "--graph", path("outside.npz"))
@@ -266,7 +269,7 @@ def bad_inputs(tally, folder, rng):
         file.write(whole[: len(whole) // 2])
     refused(tally, "truncated weights", ["bad.npz"], "--model", model, "--graph", path("good.npz"))
     refused(tally, "no such model", ["none.json"], "--model", path("none.json"), "--graph", path("good.npz"))
-    tally.add("a failed run leaves no output file", None if not os.path.exists(path("never.npz")) else "never.npz exists")
+    tally.add("a failed run leaves no output file", None if not os.path.exists(NEVER) else "never.npz exists")
 
 
 def main():

@@ -69,7 +69,7 @@ def check_help(tally):
     missing = [verb for verb in VERBS if f"\n  {verb} " not in text]
     tally.add("help of all verbs", f"the verbs {missing} are missing, or the options of a verb are listed" if missing or "--rmat SCALE  " in text else None)
     refuse(tally, "help of an unknown verb", ["did you mean 'plan'?"], "pln", "--help", status=2)
-    # an option of another verb is rejected
+    # an option without the one that it needs, and an option of another verb, are rejected
     refuse(tally, "inlining without an export", ["--export-dir"], "plan", "--model", "m.json", "--graph", "g.npz", "--inline", status=2)
     refuse(tally, "an option of another verb", ["'--rmat' belongs to 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
 
@@ -145,7 +145,7 @@ def check_outputs(tally, made, asked, folder):
               else f"k {planned['k']}")
     check_numbers(tally, planned, plan)
     text = oracle.cleave("gnn", *arguments)
-    check_text(tally, "plan: text", text, planned)
+    check_text(tally, "plan: the printed table of blocks", text, planned)
     stars = [line.split()[1] for line in text.splitlines() if line.startswith("*")]
     tally.add("plan: the chosen k is marked", None if stars == [str(planned["k"])] else f"{stars}")
     run = ("run", *asked, "--plan", plan_path, "--output", os.path.join(folder, "out.npz"))
@@ -163,8 +163,8 @@ def check_outputs(tally, made, asked, folder):
         wrong.append("the measured times of the layers do not add up to measured_ms")
     tally.add("run by a plan: the JSON output has the plan's numbers and consistent measured ones", f"{wrong}" if wrong else None)
     text = oracle.cleave("gnn", *run)
-    check_text(tally, "run: text", text, ran)
-    tally.add("run: text: predicted and measured", None if text.count("ms predicted, ") == 2 and "; predicted " in text else text)
+    check_text(tally, "run: the printed table of blocks", text, ran)
+    tally.add("run: the text has predicted and measured times", None if text.count("ms predicted, ") == 2 and "; predicted " in text else text)
     check_times(tally, run)
     return plan_path
 
@@ -205,7 +205,7 @@ def check_buckets(tally, made, asked, folder):
         executables.append(ran["executables"])
         told_of.append(planned)
         if [layer["merged"] for layer in ran["by_layer"]] != [layer["merged"] for layer in planned["by_layer"]]:
-            tally.add("merged executables: the run reports other merges than the plan", f"{ran['by_layer']}")
+            tally.add("merged executables: the run reports the merges of the plan", f"it reports {ran['by_layer']}")
     plain, merged = told_of
     merges = [merge for layer in merged["by_layer"] for merge in layer["merged"]]
     wrong = []
@@ -242,18 +242,18 @@ def check_metis(tally, made, asked, folder):
     missing = [k for k in (2, 4) if f"k = {k}: subgraphs from the cache" not in done]
     tally.add("-v says which cuts come from the cache", f"{missing} in {done}" if missing else None)
     ran = told("run", *asked, "--plan", plan_path)
-    tally.add("a run by the plan needs no cache", None if not ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
+    tally.add("a run by the plan reads the parts beside the plan, not the cache", None if not ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
               f"{ran['cut_from_cache']}, {ran['cut_metis_seconds']}")
     os.remove(os.path.join(folder, "cached.membership.npy"))
     ran = told("run", *asked, "--plan", plan_path)
-    tally.add("a run by the plan alone does not call METIS", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
+    tally.add("a run by the plan without its parts takes them from the cache", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
               f"{ran['cut_from_cache']}, {ran['cut_metis_seconds']}")
     seen = json.loads(oracle.cleave("gnn", "inspect", made["graph"], *gnn_made.KSET, "--cache-dir", cache, "--json"))["per_k"]
     tally.add("inspect reads the parts from the cache", None if [cut["cached"] for cut in seen] == [False, True, True] else f"{seen}")
     other = told(*arguments, "--seed", "7")["per_k"]
-    tally.add("another seed gives another cut", None if not any(item["from_cache"] for item in other) else f"{other}")
+    tally.add("another seed does not use the cached cuts", None if not any(item["from_cache"] for item in other) else f"{other}")
     same = [plan["makespan_ms"] for plan in (first, second)]
-    tally.add("the same plan from the cache", None if same[0] == same[1] else f"{same}")
+    tally.add("plans with cuts from METIS and from the cache have the same makespan", None if same[0] == same[1] else f"{same}")
 
 
 # --- parts from a file
@@ -277,11 +277,11 @@ def check_parts(tally, made, asked, folder):
     crossing = [sum(1 for v in range(n) for u in range(1, gnn_made.NEIGHBOURS + 1) if parts[v] != parts[(v + u) % n]) for parts in (halves, quarters)]
     if [item["cut_edges"] for item in planned["per_k"]] != [0, *crossing]:
         wrong = f"{[item['cut_edges'] for item in planned['per_k']]}, and edges of {crossing} are cut"
-    tally.add("--parts: planned for", f"{planned['per_k']}" if wrong else None)
+    tally.add("--parts: one k for each file, with the cut edges of the file, without METIS", f"{planned['per_k']}" if wrong else None)
     given = two if planned["k"] == 2 else four
     run = ("run", *asked, "--plan", plan_path)
     ran = told(*run, "--parts", given, "--verify")
-    tally.add("--parts: run", None if planned["k"] > 1 and ran["cut_metis_seconds"] == 0 and ran["k"] == planned["k"] else f"k {planned['k']}, {ran['k']}")
+    tally.add("--parts: a run by the plan takes the parts from the file", None if planned["k"] > 1 and ran["cut_metis_seconds"] == 0 and ran["k"] == planned["k"] else f"k {planned['k']}, {ran['k']}")
     told("run", *asked, *costs, "--kset", "1,2", "--parts", two, "--verify")
     told(*run, "--verify")  # the parts are beside the plan
     os.remove(path("parts_plan.membership.npy"))
@@ -359,9 +359,9 @@ def check_seconds(tally, asked, folder):
         wrong.append(f"{few['cut_off_blocks']} of {few['blocks']} left out; reported: {done.stderr}")
     if every["cut_off_blocks"] or every["needless_blocks"] or len(every["tables"]) != every["blocks"] or every["blocks"] <= few["blocks"]:
         wrong.append(f"{len(every['tables'])} of {every['blocks']} blocks were measured")
-    tally.add("seconds: few blocks, and all", f"{wrong}" if wrong else None)
+    tally.add("--seconds: few blocks with almost no time, all blocks without a limit", f"{wrong}" if wrong else None)
     kept = [item["backend"] for item in json.loads(oracle.cleave("cache", "ls", "--cache-dir", cache, "--json"))["entries"]]
-    tally.add("seconds: only cuts in the cache", None if kept and set(kept) == {"METIS"} else f"{kept}")
+    tally.add("--seconds: the cache has only cuts", None if kept and set(kept) == {"METIS"} else f"{kept}")
 
 
 def check_rows(tally, asked, folder):
@@ -453,7 +453,7 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
     cut_file(made["costs"], path("cut_costs.json"))
     refuse(tally, "half a profile", ["cut_costs.json", "line "], "plan", *asked, "--profile", path("cut_costs.json"))
     refuse(tally, "a page of a run in one piece", ["--html", "--plan"], "run", *asked, "--html", path("page.html"), status=2)
-    tally.add("a refused command writes nothing", None if not os.path.exists(path("page.html")) else "page.html exists")
+    tally.add("a rejected --html writes no page", None if not os.path.exists(path("page.html")) else "page.html exists")
 
 
 def main():

@@ -30,16 +30,16 @@ class Case:
         self.page = browser.open("file://" + path)
 
     def check(self, what, right, detail=""):
-        self.tally.add(f"{self.name}: {what}", None if right else f"{what} {detail}".strip())
+        self.tally.add(f"{self.name}: {what}", None if right else str(detail) or "it is not so")
 
     def same(self, what, actual, expected):
-        self.check(what, actual == expected, f"is {actual!r}, expected {expected!r}")
+        self.check(what, actual == expected, f"found {actual!r}, expected {expected!r}")
 
     def resize(self, width):
         self.page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
     def finish(self):
-        self.same("complaints", self.page.complaints(), [])
+        self.same("errors and warnings of the page", self.page.complaints(), [])
         self.same("addresses loaded", [os.path.basename(address) for address in self.page.addresses()], [f"{self.name}.html"])
         self.page.close()
 
@@ -50,8 +50,8 @@ def labels(page, kind):
 
 def check_timeline(case, has_run):
     page, tasks = case.page, sum(block["tasks"] for block in case.said["blocks"])
-    case.same("tasks that were predicted", len(labels(page, "predicted")), tasks)
-    case.same("tasks that were measured", len(labels(page, "measured")), tasks if has_run else 0)
+    case.same("number of predicted tasks in the timeline", len(labels(page, "predicted")), tasks)
+    case.same("number of measured tasks in the timeline", len(labels(page, "measured")), tasks if has_run else 0)
     # [(name of a row, [beginning and end of each task, in pixels])]
     ends = page.evaluate("""(() => {
         const rows = {};
@@ -61,14 +61,14 @@ def check_timeline(case, has_run):
         }
         return Object.entries(rows).map(([name, spans]) => [name, spans.sort((a, b) => a[0] - b[0])]);
     })()""")
-    case.same("rows", len(ends), len(case.said["per_k"][0]["devices"]) * (2 if has_run else 1))
+    case.same("number of rows in the timeline", len(ends), len(case.said["per_k"][0]["devices"]) * (2 if has_run else 1))
     case.check("tasks of a row follow each other", all(a[1] <= b[0] + 1.5 for _, spans in ends for a, b in zip(spans, spans[1:])), f"{ends}")
     data = page.evaluate("(() => { const plan = JSON.parse(document.getElementById('plan').textContent); "
                          "return [plan.predicted / 1e6, Math.max(...plan.spans.map(span => span[8])) / 1e6]; })()")
     if has_run:
         done = page.evaluate("(() => { const plan = JSON.parse(document.getElementById('plan').textContent); "
                              "return Math.max(...plan.spans.map(span => span[15])) / 1e6; })()")
-        case.check("tasks end within what was measured", 0 < done <= case.said["measured_ms"] + 1e-5, f"{done} {case.said['measured_ms']}")
+        case.check("the last measured task ends within the measured time", 0 < done <= case.said["measured_ms"] + 1e-5, f"{done} {case.said['measured_ms']}")
     case.check("predictions end with the makespan", all(abs(value - case.said["makespan_ms"]) <= 1e-3 * value for value in data), f"{data}")
 
 
@@ -76,17 +76,17 @@ def check_mouse(case, has_run):
     page = case.page
     page.click(".task[data-kind='predicted']")
     case.check("a click explains the task", page.text(".details h2").startswith("Layer 0, subgraph"), page.text(".details h2"))
-    case.same("the task is marked in both rows", page.count(".task.chosen"), 2 if has_run else 1)
+    case.same("number of marks of the task", page.count(".task.chosen"), 2 if has_run else 1)
     terms = page.evaluate("[...document.querySelectorAll('.details dt')].map(term => term.textContent)")
     case.check("predicted time, rows and edges are shown", {"predicted", "rows computed", "rows read", "edges"} <= set(terms), f"{terms}")
-    case.same("a run shows measured times", "measured" in terms and "measured / predicted" in terms, has_run)
+    case.same("measured times are shown", "measured" in terms and "measured / predicted" in terms, has_run)
     cut = page.evaluate("(timeline => timeline.scrollWidth - timeline.clientWidth)(document.querySelector('.timeline'))")
     case.same("the whole time is in view at first", cut, 0)
     wide = page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width")
     page.click("#closer")
-    case.check("zoom", page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width") > 1.8 * wide)
+    case.check("zooming in widens the timeline", page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width") > 1.8 * wide)
     page.click("#fit")
-    case.same("fit", page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width"), wide)
+    case.same("width of the timeline after #fit", page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width"), wide)
 
 
 def focused(page):
@@ -112,14 +112,14 @@ def check_keyboard(case, has_run):
     case.check("+ keeps the task", focused(page)[0] is not None)
     page.press("0", 48)
     page.press("Tab", 9)
-    case.same("Tab leads out", page.evaluate("document.activeElement.closest('.wide')?.getAttribute('aria-label') ?? null"), "table of every k")
+    case.same("focus after Tab leaves the timeline", page.evaluate("document.activeElement.closest('.wide')?.getAttribute('aria-label') ?? null"), "table of every k")
 
 
 def check_tables(case, has_run):
     page, said = case.page, case.said
     rows = page.evaluate("[...document.querySelectorAll('.per-k tbody tr')].map(row => row.cells[0].innerText)")
-    case.same("every k", rows, [str(item["k"]) for item in said["per_k"]])
-    case.same("the chosen k", page.evaluate("document.querySelector('.per-k tr.this td').innerText"), str(said["k"]))
+    case.same("rows of the table of every k", rows, [str(item["k"]) for item in said["per_k"]])
+    case.same("k of the marked row", page.evaluate("document.querySelector('.per-k tr.this td').innerText"), str(said["k"]))
     chosen = next(item for item in said["per_k"] if item["k"] == said["k"])
     text = page.text(".per-k tr.this").replace(",", "")
     missing = [value for value in (f"×{chosen['gain']:.2f}", str(chosen["halo_rows"]), str(chosen["padding_rows"]), str(chosen["switches"])) if value
@@ -131,10 +131,10 @@ def check_tables(case, has_run):
     case.check("loads are drawn", all(abs(bar[0] - device["busy_ms"] / chosen["makespan_ms"]) < 0.02 and "0, 0, 0, 0" not in bar[1]
                                       for bar, device in zip(bars, chosen["devices"])) and len(bars) == len(chosen["devices"]), f"{bars}")
     blocks = page.evaluate("[...document.querySelectorAll('.blocks tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))")
-    case.same("blocks", [[row[2], row[4]] for row in blocks], [[block["device"], str(block["tasks"])] for block in said["blocks"]])
+    case.same("devices and numbers of tasks in the table of blocks", [[row[2], row[4]] for row in blocks], [[block["device"], str(block["tasks"])] for block in said["blocks"]])
     if has_run:
         ratios = [f"×{block['measured_ms'] / block['predicted_ms']:.2f}" for block in said["blocks"]]
-        case.same("predicted against measured", [row[7] for row in blocks], ratios)
+        case.same("ratios of measured to predicted times", [row[7] for row in blocks], ratios)
 
 
 def check_looks(case):

@@ -93,7 +93,7 @@ def check_kind(tally, folder, graph, kind, rng):
     reason = f"missing {wanted}" if wanted else None
     if [item["k"] for item in planned["per_k"]] != [1, 3] or not planned["lower_bound_ms"] <= planned["makespan_ms"]:
         reason = f"{planned['per_k']}"
-    tally.add(f"{kind}: plan", reason)
+    tally.add(f"{kind}: JSON output of plan", reason)
     told("plan", *asked, "--kset", "1,3", "--profile", path("costs.json"), "--export-dir", path("inlined"), "--inline")
     tally.add(f"{kind}: exported blocks", check_exported(path("blocks"), path("inlined")))
     ran = told("run", *asked, "--plan", path("plan.json"), "--verify", "--output", path("out.npz"), "--trace", path("trace.json"))
@@ -103,7 +103,7 @@ def check_kind(tally, folder, graph, kind, rng):
         reason = f"measured_ms is {ran['measured_ms']}, peak_rss_bytes {ran['peak_rss_bytes']}, and the trace has {len(events)} events, expected at least 3"
     tally.add(f"{kind}: run by the plan", reason)
     told("run", *asked, "--kset", "3", "--effort", "quick", "--profile", path("costs.json"), "--output", path("now.npz"))
-    tally.add(f"{kind}: planned by run", same(path("single.npz"), path("now.npz")))
+    tally.add(f"{kind}: a run that plans by itself has the same result", same(path("single.npz"), path("now.npz")))
     for form in forms(7):
         with open(path("plan.json"), encoding="utf-8") as file:
             plan = force(json.load(file), form, 3)
@@ -132,7 +132,8 @@ def check_exported(called, inlined):
 
 
 def check_resume(tally, asked, path):
-    """Kills a run when the rows of its first layer are written, and resumes it."""
+    """Kills a run when the rows of its first layer are written, and resumes it. Also tests outputs that cannot be written,
+    temporary files and a damaged state."""
     output, state = path("killed.npz"), path("killed.npz.state")
     command = [oracle.COMMAND, "gnn", "run", *asked, "--plan", path("plan.json"), "--output", output, "--quiet"]
     for _ in range(ATTEMPTS):
@@ -147,7 +148,7 @@ def check_resume(tally, asked, path):
         if os.path.exists(state):
             break
     else:
-        tally.skip("resume", "every run ended before it could be killed")
+        tally.skip("a killed run is resumed at layer 1 with the right result", "every run ended before it could be killed")
         return
     left = [f"{output} exists"] if os.path.exists(output) else []
     state_bytes = os.path.getsize(state)
@@ -155,7 +156,7 @@ def check_resume(tally, asked, path):
     reason = same(path("single.npz"), output)
     if left or ran["resumed_at_layer"] != 1 or os.path.exists(state):
         reason = f"{left}, resumed at layer {ran['resumed_at_layer']}, state exists: {os.path.exists(state)}"
-    tally.add("resume", reason)
+    tally.add("a killed run is resumed at layer 1 with the right result", reason)
     # If the output cannot be written, the run can be resumed. Temporary files of a killed run are removed by the next run.
     os.remove(output)
     os.mkdir(output)
@@ -172,9 +173,9 @@ def check_resume(tally, asked, path):
         if not reason:
             ran = told("run", *asked, "--plan", path("plan.json"), "--output", output, "--resume")
             reason = same(path("single.npz"), output) or (None if ran["resumed_at_layer"] == 1 else f"{ran['resumed_at_layer']}")
-        tally.add("an output without space", reason)
+        tally.add("without disk space for the output the run fails and can be resumed", reason)
     else:
-        tally.skip("an output without space", f"the state is not smaller than the result: {state_bytes} bytes")
+        tally.skip("without disk space for the output the run fails and can be resumed", f"the state is not smaller than the result: {state_bytes} bytes")
     left = [output + ".tmp-AAAAAA", state + ".tmp-zzZZ09"]
     for name in left:
         open(name, "wb").close()
@@ -187,8 +188,8 @@ def check_resume(tally, asked, path):
 
 
 def check_kills(tally, folder, rng):
-    """Kills runs at random moments, some of them repeatedly, and resumes them: the results must be equal, and no files may be
-    left."""
+    """Kills runs at random moments, some of them repeatedly, and resumes them: the results must be equal, and the file with
+    the state must be removed."""
     n, m, k = 8000, 60000, 4
     graph, path = os.path.join(folder, "killed_graph.npz"), lambda name: os.path.join(folder, f"killed_{name}")
     np.savez(graph, edge_index=rng.integers(0, n, (2, m)), x=rng.standard_normal((n, 24)).astype(np.float32))
@@ -230,8 +231,8 @@ def check_kills(tally, folder, rng):
             reason = reason or f"kill {trial}: resumed at layer {went_on[-1]}, the output has wrong numbers"
         if os.path.exists(state):
             reason = reason or f"kill {trial}: the file with the state was not removed"
-    print(f"killed {KILLS} times, resumed at layers {sorted(went_on)}")
-    tally.add("killed at random moments", reason)
+    print(f"{KILLS} runs were killed, some of them repeatedly, and resumed at layers {sorted(went_on)}")
+    tally.add("runs killed at random moments are resumed with equal results", reason)
 
 
 def check_nominal(tally, asked, path):
@@ -240,9 +241,9 @@ def check_nominal(tally, asked, path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=oracle.environment())
     plan = json.load(open(path("nominal.json"), encoding="utf-8")) if done.returncode == 0 else {}
     said = "nominal" in done.stderr and "gnn profile" in done.stderr and "nominal" in done.stdout and plan.get("prices") == "nominal"
-    tally.add("no profile", None if said else f"exit {done.returncode}: {done.stdout} {done.stderr}")
+    tally.add("plan without a profile uses nominal prices and says so", None if said else f"exit {done.returncode}: {done.stdout} {done.stderr}")
     ran = told("run", *asked, "--kset", "2", "--output", path("nominal.npz"))
-    tally.add("run without a profile", same(path("single.npz"), path("nominal.npz")) or (None if ran["tables"] == "nominal" else ran["tables"]))
+    tally.add("a run without a profile has the right result at nominal prices", same(path("single.npz"), path("nominal.npz")) or (None if ran["tables"] == "nominal" else ran["tables"]))
 
 
 def check_membership(tally, asked, plan, output, expected):
@@ -263,7 +264,7 @@ def check_membership(tally, asked, plan, output, expected):
         if len(set(keys)) != len(keys):
             reason = f"a key has two clusters: {keys}"
     told("run", *asked, "--plan", plan, "--output", output)
-    tally.add("the membership beside a plan", reason or same(expected, output))
+    tally.add("the file of parts beside a plan", reason or same(expected, output))
     np.save(beside, (parts + 1) % made["k"])
     refuse(tally, "another membership", ["not the parts that the plan was made for"], *asked, "--plan", plan, "--output", output)
     with open(beside, "wb") as file:
@@ -271,7 +272,7 @@ def check_membership(tally, asked, plan, output, expected):
     refuse(tally, "a damaged membership", ["membership.npy"], *asked, "--plan", plan, "--output", output)
     os.remove(beside)
     told("run", *asked, "--plan", plan, "--output", output)
-    tally.add("no membership beside a plan", same(expected, output))
+    tally.add("without the file of parts METIS runs again, with the same result", same(expected, output))
 
 
 def check_memory(tally, folder, graph, kinds):
@@ -305,10 +306,10 @@ def check_memory(tally, folder, graph, kinds):
 def refuse(tally, name, expected, *arguments, verb="run"):
     try:
         oracle.cleave("gnn", verb, *arguments)
-        tally.add(name, "the command accepted it")
+        tally.add(f"rejected: {name}", "the command accepted it")
     except oracle.CleaveError as error:
         missing = [part for part in expected if part not in str(error)]
-        tally.add(name, f"the error message does not contain {missing}: {error}" if missing else None)
+        tally.add(f"rejected: {name}", f"the error message does not contain {missing}: {error}" if missing else None)
 
 
 def main():

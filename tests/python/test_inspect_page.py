@@ -41,14 +41,14 @@ class Case:
         self.page = browser.open(self.address, SCREENS[0])
 
     def check(self, what, right, detail=""):
-        self.tally.add(f"{self.name}: {what}", None if right else f"{what} {detail}".strip())
+        self.tally.add(f"{self.name}: {what}", None if right else str(detail) or "it is not so")
 
     def same(self, what, actual, expected):
-        self.check(what, actual == expected, f"is {actual!r}, expected {expected!r}")
+        self.check(what, actual == expected, f"found {actual!r}, expected {expected!r}")
 
     def finish(self):
         self.page.screenshot(os.path.join(self.folder, f"{self.name}.png"))
-        self.same("complaints", self.page.complaints(), [])
+        self.same("errors and warnings of the page", self.page.complaints(), [])
         addresses = [address for address in self.page.addresses() if not address.startswith("data:")]
         self.same("addresses loaded", [os.path.basename(address) for address in addresses], [f"{self.name}.html"])
         self.page.close()
@@ -153,16 +153,16 @@ def small(tally, browser, folder):
         for value in node["inputs"]:
             if value["name"] in weights and weights[value["name"]].dtype == np.float32:
                 check_weight(case, value["name"], weights[value["name"]])
-    case.check("a NaN is marked", any(spoilt in [value["name"] for value in node["inputs"]] for node in nodes))
+    case.check("a node reads the weight with NaNs, so its statistics were checked", any(spoilt in [value["name"] for value in node["inputs"]] for node in nodes))
     conv = next(i for i, node in enumerate(nodes) if node["op"] == "Conv")
     case.find(nodes[conv]["name"])
     strides = helper.get_attribute_value(next(a for a in model.graph.node[conv].attribute if a.name == "strides"))
-    case.same("an attribute's value", dict(case.pairs("Attributes"))["strides"], f"[{', '.join(map(str, strides))}]")
+    case.same("the strides of the first Conv", dict(case.pairs("Attributes"))["strides"], f"[{', '.join(map(str, strides))}]")
     check_shapes_on_edges(case)
     check_keyboard(case)
     check_colors(case)
     rows = page.evaluate("[...document.querySelectorAll('#operators tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))")
-    case.same("operators", {row[0]: int(row[1]) for row in rows}, {row["op"]: row["nodes"] for row in case.info["operators"]})
+    case.same("operators and their numbers of nodes in the table", {row[0]: int(row[1]) for row in rows}, {row["op"]: row["nodes"] for row in case.info["operators"]})
     case.finish()
 
 
@@ -191,7 +191,7 @@ def check_keyboard(case):
     reads = {value["name"] for node in case.info["nodes"] if node["name"] == second for value in node["inputs"]}
     case.check("the arrow leads to a reader", case.info["nodes"][0]["outputs"][0]["name"] in reads, second)
     page.press("ArrowUp", 38)
-    case.same("and back", page.text(".details h2"), case.info["nodes"][0]["name"])
+    case.same("the arrow up leads back", page.text(".details h2"), case.info["nodes"][0]["name"])
     page.press("Escape", 27)
     case.same("nothing is chosen after Escape", page.count(".picture .chosen"), 0)
 
@@ -203,10 +203,10 @@ def check_colors(case):
     refused = {index for index, node in enumerate(case.info["nodes"]) if "npu" in node["refused_by"]}
     marked = page.evaluate("[...document.querySelectorAll('.picture .node')].filter(box => box.querySelector('.chip.nobody')).map(box => Number(box.dataset.n))")
     shown = page.evaluate("[...document.querySelectorAll('.picture .node')].map(box => Number(box.dataset.n))")
-    case.same("nodes that the npu cannot run", sorted(marked), sorted(refused & set(shown)))
+    case.same("the marked nodes are those that the npu cannot run", sorted(marked), sorted(refused & set(shown)))
     case.check("some nodes are refused", len(refused) > 0)
     reasons = set(page.evaluate("[...document.querySelectorAll('#refusals tbody tr')].map(row => row.cells[2].innerText)"))
-    case.same("reasons", reasons, {reason for node in case.info["nodes"] for reason in node["refused_by"].values()})
+    case.same("reasons in the table of refusals", reasons, {reason for node in case.info["nodes"] for reason in node["refused_by"].values()})
     page.click("[data-device='-1']")
 
 
@@ -262,7 +262,7 @@ def large(tally, browser, folder):
     case = Case(tally, browser, folder, "large", test_page.large_model(3000))
     check_view(case)
     page = case.page
-    case.same("nodes", len(case.info["nodes"]), 3000)
+    case.same("number of nodes", len(case.info["nodes"]), 3000)
     case.check("the page is small", case.size < 2 << 20, f"{case.size} bytes")
     case.check("few nodes are in the document", 0 < page.count(".picture .node") < 300, f"{page.count('.picture .node')}")
     page.evaluate("""window.timed = action => new Promise(done => {

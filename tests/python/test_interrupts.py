@@ -79,8 +79,8 @@ def test_loop(folder):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         status, _, err, seconds = interrupt(start(folder, "run", "endless.onnx", "--no-fallback"), 0.5, number)
         check(status == 128 + number, f"an endless loop, signal {number}: status {status}: {err}")
-        check("interrupted" in err, f"an endless loop says: {err}")
-        check(seconds < PATIENCE / 4, f"an endless loop ends after {seconds:.1f} s")
+        check("interrupted" in err, f"an endless loop does not say that it was interrupted: {err}")
+        check(seconds < PATIENCE / 4, f"an endless loop ends only after {seconds:.1f} s")
     process = start(folder, "run", "endless.onnx", "--no-fallback",
                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))  # as a shell does for background commands
     time.sleep(0.3)
@@ -98,7 +98,7 @@ def test_products(folder):
     for i in range(24):
         process = start(folder, "run", "products.onnx", "--threads", "1", "--runs", "100000000")
         status, _, err, _ = interrupt(process, rng.uniform(0.2, 0.6))
-        check(status in (130, -signal.SIGINT), f"products: status {status}: {err}")  # -2: before main()
+        check(status in (130, -signal.SIGINT), f"products: status {status}: {err}")  # -2: the signal came before main()
 
 
 def interrupt_bench(folder, *arguments):
@@ -118,12 +118,13 @@ def test_bench(folder):
     check(result.get("interrupted") is True and 0 < result["runs"] < 100000000, f"bench does not say that it was interrupted: {out[:300]}")
     status, out, err = interrupt_bench(folder, "--in-flight", "2")
     check(status == 130 and "median" in out and "interrupted after" in out, f"bench in flight: status {status}: {out} {err}")
-    for several in (["--threads", "1,2"], ["--compare-with", "npu,cpu"]):  # in the first configuration, or the first burst
+    # interrupted in the first configuration (--threads) or the first burst of runs (--compare-with)
+    for several in (["--threads", "1,2"], ["--compare-with", "npu,cpu"]):
         status, out, err = interrupt_bench(folder, "--json", *several)
         result = json.loads(out) if out else {}
         check(status == 130, f"bench {several}: status {status}: {err}")
         check(result.get("interrupted") is True and len(result["rows"]) >= 1, f"bench {several} does not say that it was interrupted: {out[:300]}")
-        check(all(row["runs"] == len(row["samples_ms"]) > 0 for row in result["rows"]), f"bench {several}: {out[:300]}")
+        check(all(row["runs"] == len(row["samples_ms"]) > 0 for row in result["rows"]), f"bench {several}: a row has no runs, or not one sample for each run: {out[:300]}")
     status, out, err = interrupt_bench(folder, "--threads", "1,2")
     check(status == 130 and "median ms" in out and "interrupted: 1 of 2 configurations" in out, f"bench of two: status {status}: {out} {err}")
 
@@ -169,7 +170,7 @@ def test_writes(folder):
         process = start(folder, "compile", "wide.onnx", "--devices", "npu,cpu", "-q", "-o", "out")
         status, _, err, _ = interrupt(process, rng.uniform(0.002, 0.15))
         ended += status == 130
-        check(status in (0, 130, -signal.SIGINT), f"compile: status {status}: {err}")  # -2: before main()
+        check(status in (0, 130, -signal.SIGINT), f"compile: status {status}: {err}")  # -2: the signal came before main()
         check(not leftovers(folder), f"compile leaves {leftovers(folder)}")
     check(ended > 0, "no compile was interrupted")
     result = subprocess.run([CLEAVE, "compile", "wide.onnx", "--devices", "npu,cpu", "-q", "-o", "out"], cwd=folder,

@@ -82,14 +82,14 @@ class Case:
         self.page = browser.open(self.address)
 
     def check(self, what, right, detail=""):
-        self.tally.add(f"{self.name}: {what}", None if right else f"{what} {detail}".strip())
+        self.tally.add(f"{self.name}: {what}", None if right else str(detail) or "it is not so")
 
     def same(self, what, actual, expected):
-        self.check(what, actual == expected, f"is {actual!r}, expected {expected!r}")
+        self.check(what, actual == expected, f"found {actual!r}, expected {expected!r}")
 
     def finish(self):
         self.page.screenshot(os.path.join(self.folder, f"{self.name}.png"))
-        self.same("complaints", self.page.complaints(), [])
+        self.same("errors and warnings of the page", self.page.complaints(), [])
         addresses = [address for address in self.page.addresses() if not address.startswith("data:")]
         self.same("addresses loaded", [os.path.basename(address) for address in addresses], [f"{self.name}.html"])
         self.page.close()
@@ -132,20 +132,20 @@ def check_search(case, node):
     page = case.page
     page.evaluate("document.activeElement.blur()")
     page.press("/")
-    case.same("focus after /", page.evaluate("document.activeElement.id"), "search")
+    case.same("focused element after /", page.evaluate("document.activeElement.id"), "search")
     page.write(node["name"])
     found = page.evaluate("[...document.querySelectorAll('.results li')].map(item => item.firstChild.textContent)")
     case.check("search finds the node", node["name"] in found, f"the first results are {found[:5]}")
     page.press("Enter", 13)
     case.check("Enter explains the first result", page.evaluate("document.querySelector('.details h2').textContent") == (found or [""])[0])
     page.press("Escape", 27)
-    case.same("results after Escape", page.evaluate("document.querySelector('.results').hidden"), True)
+    case.same("the results are hidden after Escape", page.evaluate("document.querySelector('.results').hidden"), True)
 
 
 def check_timeline(case):
     page, plan = case.page, case.plan
     spaces = {space for transfer in plan["transfers"] for space in (transfer["from"], transfer["to"])} - {"cpu", "host"}
-    case.same("lanes", page.count(".timeline-lane"), 2 + len(spaces))
+    case.same("number of lanes in the timeline", page.count(".timeline-lane"), 2 + len(spaces))
     case.same("partitions in the timeline", page.count(".timeline .bar:not(.copy)"), len(plan["partitions"]))
     case.same("transfers in the timeline", page.count(".timeline .bar.copy"), len(plan["transfers"]))
     spans = {}
@@ -288,7 +288,7 @@ def large(tally, browser, folder):
     case = Case(tally, browser, folder, "large", large_model(MANY_NODES), "--strategy", "contiguous", "--force", "Add=cpu")
     check_view(case)
     page = case.page
-    case.same("nodes", len(case.plan["nodes"]), MANY_NODES)
+    case.same("number of nodes in the plan", len(case.plan["nodes"]), MANY_NODES)
     page.click("[data-form=partitions]")
     case.same("no single nodes in the picture", page.count(".picture [data-n]"), 0)
     case.check("boxes in the picture", page.count(".picture [data-p]") > 100)
@@ -355,7 +355,7 @@ def check_folding(case):
     page.evaluate("[...document.querySelectorAll('.details button')].find(button => button.innerText === 'Show its nodes').click()")
     nodes = set(case.plan["partitions"][0]["nodes"])
     shown = page.evaluate("[...document.querySelectorAll('.picture [data-n]')].map(element => Number(element.dataset.n))")
-    case.check("nodes of one partition", nodes and nodes <= {case.plan["nodes"][n]["name"] for n in shown}, f"{nodes} {shown}")
+    case.check("the nodes of the partition are shown", nodes and nodes <= {case.plan["nodes"][n]["name"] for n in shown}, f"{nodes} {shown}")
     first = min(shown, default=0)
     page.click(f".picture [data-n='{first}']")
     check_explained(case, case.plan["nodes"][first], "a click in one partition")

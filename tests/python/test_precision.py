@@ -25,6 +25,7 @@ SKIPPED = {"resnet50_int8"}  # the scales of this model must be f32
 F32_ALONE = {"Resize": {2}}  # {operator: inputs that are f32 for every dtype of the data}
 FRAMEWORK = "openvino:CPU,cpu" if os.environ.get("CLEAVE_OPENVINO") else None
 FRAMEWORK_TOO = {"resnet50", "bert"}
+SAID = {"precision": "--precision bf16", "f32": "--precision f32", "framework": f"--precision bf16 on {FRAMEWORK}"}  # names for reports, by label of check()
 # {model: outputs that depend on which of several nearly equal scores is the highest}. They may change, and are not compared.
 CHOICES = {"multi_output": {"top_boxes", "chosen", "labels"}}
 
@@ -162,7 +163,7 @@ def main():
             continue
         for label, share in found.items():
             allowed = TOLERANCE.get(label, 1e-4)
-            tally.add(f"{name} {label}", None if share <= allowed else f"the difference is {share:.3g} of the largest magnitude, {allowed:g} is allowed")
+            tally.add(f"{name}, {SAID.get(label, label)}", None if share <= allowed else f"the difference is {share:.3g} of the largest magnitude, {allowed:g} is allowed")
         print(f"{name}: " + ", ".join(f"{label} {share:.2g}" for label, share in found.items()), flush=True)
     return tally.finish()
 

@@ -413,7 +413,7 @@ def compare(expected, actual, tolerance, quantised):
 
 
 def make(seed, directory, cases):
-    """Adds the cases of a seed. Raises NoOracle if ONNX Runtime cannot run the network, or its results are not finite."""
+    """Adds the case of a seed. Raises NoOracle if ONNX Runtime cannot run the network, or its results are not finite."""
     network = Network(seed)
     model, inputs = network.model()
     try:
@@ -421,7 +421,7 @@ def make(seed, directory, cases):
     except Exception as error:
         raise oracle.NoOracle(str(error).splitlines()[0]) from None
     if not all(np.isfinite(value.astype(np.float32)).all() for value in expected):
-        raise oracle.NoOracle("not finite")
+        raise oracle.NoOracle("the outputs are not finite")
     cases.write(directory, model, inputs, expected)
     options = network.pick([(), (), ("--device-option", "cpu:winograd=0")])
     # Errors add up in sums of sums, and norms amplify values that nearly cancel.
@@ -481,7 +481,7 @@ def make_blocks(images, channels, directory, cases):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     expected = oracle.run_onnxruntime(model, inputs, optimize=False)
     cases.write(directory, model, inputs, expected)
-    cases.add(f"blocks {images, channels}", directory, expected)
+    cases.add(f"blocked layouts, {images} images, {channels} channels", directory, expected)
 
 
 def main():
@@ -498,8 +498,8 @@ def main():
     for images, channels in ((n, c) for n in (1, 3) for c in (3, 8, 16, 20)):
         make_blocks(images, channels, os.path.join(folder, f"blocks_{images}_{channels}"), cases)
     cases.tally(tally)
-    print(f"{passed_over} seeds skipped, because ONNX Runtime cannot run them")
-    tally.add("skipped seeds", f"{passed_over} of {arguments.count} seeds were skipped, which is too many" if passed_over > arguments.count / 10 + 3 else None)
+    print(f"{passed_over} seeds skipped, because ONNX Runtime cannot run them, or their outputs are not finite")
+    tally.add("few seeds are skipped", f"{passed_over} of {arguments.count} seeds were skipped, which is too many" if passed_over > arguments.count / 10 + 3 else None)
     return tally.finish()
 
 

@@ -32,7 +32,7 @@ def main():
     cases.tally(tally)
     if arguments.count >= 500:
         for feature in random_graphs.WANTED:
-            tally.add(f"feature: {feature}", None if features[feature] else "no graph has this feature")
+            tally.add(f"some graph has the feature '{feature}'", None if features[feature] else "no graph has this feature")
     return tally.finish()
 
 

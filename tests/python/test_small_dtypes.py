@@ -29,7 +29,8 @@ NUMPY = SMALL | WIDE | INTEGERS | {T.BOOL: np.bool_}
 
 
 class Case:
-    """A model of a few nodes. inputs: {name: (array, ONNX dtype)}; expected: the same for outputs."""
+    """A model of a few nodes. inputs: {name: (array, ONNX dtype)}; expected: the same for outputs. refused: whether `cleave
+    test` must report the model as unsupported."""
 
     def __init__(self, name, nodes, inputs, expected, initializers=(), refused=False):
         self.name, self.refused, self.expected = name, refused, expected

@@ -51,8 +51,8 @@ def specials(dtype):
 
 
 def pool_of(dtype, shape, rng):
-    """Returns {name: data}. x and y: a third of the elements are special values. r: a few are NaN or infinite. f: all are finite,
-    near one. i: some are infinite, with equal signs in a row, and none is NaN."""
+    """Returns {name: data}. x and y: a third of the elements are special values; z: the same without NaN. r: a few are NaN,
+    infinite or zero. i: a few are infinity; n: a few are minus infinity; s: a few are NaN. f: all are finite."""
     values = specials(dtype)
     def mixed(share, among):
         data = (rng.standard_normal(shape) * 3).astype(dtype)
@@ -186,7 +186,7 @@ def window_cases(dtype, shape):
             label = f"{data}, {kernel}, {text_of(extra)}"
             attributes = {"kernel_shape": kernel, **extra}
             yield Case(f"MaxPool({label})", "MaxPool", [data], attributes, zeros=False, opset=19)
-            yield Case(f"MaxPool({label}) twice", "MaxPool", [data], attributes, outputs=2, zeros=False, opset=19)
+            yield Case(f"MaxPool({label}) with indices", "MaxPool", [data], attributes, outputs=2, zeros=False, opset=19)
             if "dilations" not in extra and data != "z":
                 yield Case(f"AveragePool({label})", "AveragePool", [data], attributes, absolute=4, opset=19)
                 yield Case(f"AveragePool({label}, counted)", "AveragePool", [data], {**attributes, "count_include_pad": 1}, absolute=4, opset=19)
@@ -205,7 +205,7 @@ def window_cases(dtype, shape):
         yield Case(f"Conv({data}, 16)", "Conv", [data, weights(16, c, 3, 3)], {"pads": [1] * 4, "strides": [2, 2]}, absolute=100)
         yield Case(f"ConvTranspose({data})", "ConvTranspose", [data, weights(c, 5, 2, 2)], {"strides": [2, 2]}, absolute=100)
         scales = np.asarray([1, 1, 2, 1.5], np.float32)
-        # Implementations may skip weights of 0, so that 0 times infinity need not be NaN.
+        # Implementations may skip weights of 0, so that 0 times infinity need not be NaN. So linear and cubic get finite data.
         for mode in () if dtype == np.float64 else ("nearest", "linear", "cubic") if data == "s" else ("nearest",):
             yield Case(f"Resize({data}, {mode})", "Resize", ["f" if mode != "nearest" else data, None, scales], {"mode": mode}, absolute=20, opset=19)
     if rank >= 2:
@@ -416,7 +416,8 @@ def wrong_elements(expected, actual, name, case):
         # The CPU's bf16 instructions flush denormals to 0.
         least = float(info.tiny) if name == "bf16" else 2 * float(info.smallest_subnormal)
         near = np.abs(e - a) <= tolerance * (np.abs(e) + case.absolute) + least
-        # In f16, 65519 rounds to the largest number, and 65520 to infinity.
+        # In f16, 65519 rounds to the largest number, and 65520 to infinity. So infinity and a number near the largest count as
+        # equal.
         ends = [np.where(np.isinf(v), np.sign(v) * largest, v) for v in (e, a)]
         brink = (np.isinf(e) != np.isinf(a)) & (np.abs(ends[0] - ends[1]) <= tolerance * largest)
     return ~(near | (e == a) | (np.isnan(e) & np.isnan(a)) | brink)
@@ -429,7 +430,7 @@ def difference(accepted, actual, name, case, arrays):
         actual = actual.view(ml_dtypes.bfloat16)  # npy files have no bf16, so it is read as raw 2-byte elements
     for expected in accepted:
         if expected.dtype != actual.dtype or expected.shape != actual.shape:
-            return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
+            return f"the output is {actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
     wrong = np.logical_and.reduce([wrong_elements(expected, actual, name, case) for expected in accepted])
     if case.zeros and is_float(actual):
         for sign in (False, True):

@@ -407,7 +407,7 @@ def normalising():
     case(f, "batch_norm, bias alone", lambda x, m, v, b: F.batch_norm(x, m, v, None, b), x, m, v, b, weights=(1, 2, 3))
     case(f, "batch_norm, eps", lambda x, m, v, s, b: F.batch_norm(x, m, v, s, b, eps=0.5), x, m, v, s, b, weights=(1, 2, 3, 4))
     case(f, "batch_norm of rank 2", lambda x, m, v, s, b: F.batch_norm(x, m, v, s, b), real(3, 4), m, v, s, b, weights=(1, 2, 3, 4))
-    case(f, "batch_norm by the batch", lambda x, s, b: A.native_batch_norm(x, s, b, None, None, True, 0.1, 1e-5)[0], x, s, b, weights=(1, 2), dtypes=ONLY, kept="aten.native_batch_norm.default")
+    case(f, "batch_norm with the statistics of the batch", lambda x, s, b: A.native_batch_norm(x, s, b, None, None, True, 0.1, 1e-5)[0], x, s, b, weights=(1, 2), dtypes=ONLY, kept="aten.native_batch_norm.default")
     case(f, "layer_norm", lambda x, s, b: F.layer_norm(x, (3,), s, b), x, real(3), real(3), weights=(1, 2), dtypes=FLOATS)
     case(f, "layer_norm, two axes", lambda x, s, b: F.layer_norm(x, (5, 3), s, b, 1e-2), x, real(5, 3), real(5, 3), weights=(1, 2))
     case(f, "layer_norm without scale", lambda x: F.layer_norm(x, (3,)), x)
@@ -488,7 +488,6 @@ def reducing():
 def making():
     f = "making"
     x = real(2, 3)
-    anchor = lambda t: t + 0  # adds a node, because a case must not return a constant
     case(f, "arange", lambda x: torch.arange(5) + whole_of(x), x)
     case(f, "arange, step", lambda x: torch.arange(7, 0, -2) + whole_of(x), x)
     case(f, "arange, fractions", lambda x: torch.arange(0.5, 2.0, 0.3) + x.sum() * 0, x, dtypes=ONLY)
@@ -500,7 +499,7 @@ def making():
     case(f, "full of a whole number", lambda x: torch.full((3,), 7) + whole_of(x), x)
     case(f, "full, infinite", lambda x: torch.maximum(torch.full((3,), float("-inf"), dtype=x.dtype), x), x)
     case(f, "full_like, dtype", lambda x: torch.full_like(x, 2.5, dtype=torch.int32) + 0, x)
-    case(f, "full_like of integers with a fraction", lambda x: torch.full_like(x, 2) + x, whole(0, 9, 3))
+    case(f, "full_like of integers", lambda x: torch.full_like(x, 2) + x, whole(0, 9, 3))
     case(f, "ones_like", lambda x: torch.ones_like(x) + x, x)
     case(f, "zeros_like", lambda x: torch.zeros_like(x, dtype=torch.int64) + 1, x)
     case(f, "new_zeros", lambda x: x.new_zeros((4, 3)) + x[0], x)

@@ -128,6 +128,6 @@ def check_command(tally, folder):
     check_dtypes(tally, folder)
     check_full(tally, folder)
     for (line, said), done in oracle.each(lambda failure: run(folder, TOOL, *failure[0].split()), FAILURES):
-        tally.add(f"torch_to_ir {line}", f"{done}" if isinstance(done, Exception) else error_in(done, said))
+        tally.add(f"torch_to_ir {line}: fails with '{said}'", f"{done}" if isinstance(done, Exception) else error_in(done, said))
     left = [name for name in os.listdir(folder) if name.endswith(".part")]
-    tally.add("files that torch_to_ir leaves after errors", f"{left}" if left else None)
+    tally.add("torch_to_ir leaves no .part files after errors", f"{left}" if left else None)

@@ -238,7 +238,7 @@ def image(*shape):
 
 
 def make_all():
-    """Returns {name: (module, example inputs, operators to force to the CPU)}."""
+    """Returns {name: (module, example inputs, operator to force to the last device of a list)}."""
     torch.manual_seed(5)
     small, ids = image(2, 6, 9, 8), torch.tensor([[3, 9, 1, 0, 0], [7, 7, 49, 2, 5]])
     token = torch.randn(1, 1, 32, dtype=torch.bfloat16)
@@ -305,7 +305,7 @@ def run_only_in_pytorch(tally, folder, names):
     exported = torch_runs.Exported(os.path.join(folder, "only-in-pytorch"), OnlyInPyTorch().eval(), [torch.randn(2, 4, 4)])
     try:
         exported.run("--devices", "npu,cpu")
-        tally.add(f"{name}, npu,cpu", "the run succeeded, although neither device supports the operators")
+        tally.add(f"{name}, refused by npu,cpu", "the run succeeded, although neither device supports the operators")
     except oracle.CleaveError as error:
         text = str(error)
         said = "no device can run it: npu: " in text and "; cpu: " in text and ("searchsorted" in text or "linalg" in text)
@@ -340,10 +340,10 @@ def run_models(tally, folder, names, devices, every):
             attempt(tally, f"{name}, {device_list}", exported, exported.expected, "--devices", device_list)
             if "," not in device_list:
                 continue
-            attempt(tally, f"{name}, {device_list}, {forced} on the last", exported, exported.expected, "--devices", device_list, "--strategy",
+            attempt(tally, f"{name}, {device_list}, {forced} on the last device", exported, exported.expected, "--devices", device_list, "--strategy",
                     "contiguous", "--force", f"{forced}={device_list.rsplit(',', 1)[1]}")
             if device_list.startswith("npu"):
-                attempt(tally, f"{name}, {device_list}, an NPU that takes all", exported, exported.expected, "--devices", device_list, "--npu-spec",
+                attempt(tally, f"{name}, {device_list}, an NPU that supports all operators", exported, exported.expected, "--devices", device_list, "--npu-spec",
                         "all", "--verify")
             for k in range(8 if every else 1):
                 nodes = oracle.plan_nodes(exported.path, "--devices", device_list, "--npu-spec", "all") if device_list == "npu,cpu" else []

@@ -102,7 +102,7 @@ def check(case, expected, actual, tolerance):
 
 
 def compare(expected, actual, factor=1.0, share=OF_ONE_CALL):
-    """Compares like oracle.compare(), but with `share` times `factor` of its tolerance."""
+    """Compares like oracle.compare(), but with its tolerance multiplied by `share` and `factor`."""
     table = oracle.TOLERANCE
     oracle.TOLERANCE = {name: share * factor * value for name, value in table.items()}
     try:

@@ -34,7 +34,8 @@ def make_modules():
 
 
 def make_all(tally):
-    """Returns {name: (module, example inputs, operators to force to the CPU)}, in f32 and bf16; {} if transformers is missing."""
+    """Returns {name: (module, example inputs, operator to force to the last device of a list)}, in f32 and bf16; {} if
+    transformers is missing."""
     if transformers is None:
         tally.skip("models of transformers", f"no transformers in {sys.executable}: 'tools/setup transformers' installs it")
         return {}

@@ -82,7 +82,9 @@ static void linear(decoder *d, const char *input, const char *output, int64_t fr
   node(d, "Add", both, output);
 }
 
-/* Adds a cache of the layer: the input `name`, and the output "new_" + `name`, to which the new rows are added. */
+/* Adds a key or value cache of the current layer: the input `name`, and the output "new_" + `name`, both with the layer's
+ * number appended. The output is the input with the value `rows` appended or, in a cache of fixed size, written at the
+ * positions. */
 static void cache(decoder *d, const char *name, const char *rows) {
   char input[16], output[16], list[64];
   snprintf(input, sizeof input, "%s%d", name, d->layer);
@@ -173,7 +175,7 @@ static void mlp(decoder *d) {
 }
 
 static void shared(decoder *d) {
-  static const float scale = 0.25f, never = -1e9f; /* scale: 1 / sqrt(16) */
+  static const float scale = 0.25f, never = -1e9f; /* scale: 1 / sqrt(DEPTH) */
   int64_t queries = test_graph_symbol(&d->g, "Q");
   float words[DECODER_WORDS * DECODER_WIDTH], places[DECODER_LONGEST * DECODER_WIDTH];
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) words[i] = test_random_float(&d->g.seed);

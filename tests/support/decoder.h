@@ -10,7 +10,7 @@ enum {
   DECODER_WIDTH = 64,
   DECODER_HEADS = 4,
   DECODER_WORDS = 97,
-  DECODER_LONGEST = 96, /* number of tokens */
+  DECODER_LONGEST = 96, /* the most tokens of a sequence */
   DECODER_CACHES = 2 * DECODER_LAYERS
 };
 

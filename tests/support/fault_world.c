@@ -104,7 +104,8 @@ static void make_inputs(world *w) {
 }
 
 static bool make_plan(world *w) {
-  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* most of these ignore prices */
+  /* mostly strategies that do not compare predicted times */
+  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"};
   schedule *s = w->schedule;
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
@@ -176,6 +177,6 @@ clv_status world_run(world *w, clv_session *session, uint32_t shape, clv_error *
     outputs[i].data = memset(room[i], 0xee, sizeof room[i]);
   }
   CLV__TRY(clv_session_run(session, w->inputs[shape], w->input_count, outputs, w->output_count, error));
-  for (uint32_t i = 0; i < w->output_count; ++i) assert_same_values(&outputs[i], &w->expected[shape][i], "after a fault");
+  for (uint32_t i = 0; i < w->output_count; ++i) assert_same_values(&outputs[i], &w->expected[shape][i], "outputs of a run");
   return CLV_OK;
 }

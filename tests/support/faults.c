@@ -51,8 +51,8 @@ static void draw_devices(schedule *s) {
   } while (s->struck == 0);
 }
 
-/* Changes the schedule so that calls of the slot occur while it is armed: its faults begin no later than the stage of these
- * calls, and the features that cause the calls are on. */
+/* Changes the schedule so that calls of the slot occur while the schedule is armed: its faults begin no later than the stage of
+ * these calls, and the features that cause the calls are on. */
 static void allow(schedule *s, interposer_slot slot) {
   fault_stage last = slot == INTERPOSER_open    ? STAGE_OPEN
                      : slot == INTERPOSER_claim ? STAGE_PLAN
@@ -205,8 +205,8 @@ static bool has_work(const char *text) {
          has_word(text, "capture->launch");
 }
 
-/* Whether the text names the call. Work that fails later is reported by a call that waits for it; the report also names the call
- * that enqueued the step, or the copies before the wait. */
+/* Whether the text names the failed call. The failure of work that a call only enqueued is reported by a later call that waits.
+ * The text must then name that waiting call, and also a call that enqueues work, or "copies to and from" a device. */
 static bool names_call(const char *text, const fault *f) {
   if (has_word(text, slot_text(f->slot))) return true;
   bool is_waiting = has_word(text, "event_synchronize") || has_word(text, "stream_synchronize");
@@ -224,8 +224,9 @@ static bool names_place(const char *text, interposer_slot slot) {
          strstr(text, "copies to and from") != NULL;
 }
 
-/* Whether the partition that the text names is one of the device. The number of a partition is that of the plan only if there
- * is no fallback and no partition was divided; otherwise the answer is yes. */
+/* Whether the partition that the text names runs on the device; true if the text names none. The number of a partition is that
+ * of the plan only if there is no fallback and no partition was divided. Otherwise nothing is checked, and the result is
+ * true. */
 static bool is_partition_of(const world *w, const char *text, uint32_t device) {
   const char *at = strstr(text, "partition ");
   unsigned p;
@@ -266,8 +267,8 @@ void world_check_report(world *w, const char *report, const char *what) {
     f->is_reported = true;
     if (!has_word(text, fault_devices[f->device]) || !names_place(text, f->slot) || !names_call(text, f) ||
         !is_partition_of(w, text, f->device))
-      world_complain(w, "%s does not name device %s, partition and call %s%s: %s", what, fault_devices[f->device],
-                     slot_text(f->slot), f->is_later ? " (later)" : "", report);
+      world_complain(w, "%s does not name the device %s, its partition and the call %s%s: %s", what, fault_devices[f->device],
+                     slot_text(f->slot), f->is_later ? ", whose work failed later" : "", report);
   }
 }
 
@@ -288,7 +289,7 @@ static volatile uint64_t current_seed;
 static void on_alarm(int number) {
   char text[64];
   (void)number;
-  int size = snprintf(text, sizeof text, "schedule %llu hangs\n", (unsigned long long)current_seed);
+  int size = snprintf(text, sizeof text, "seed %llu: the schedule hangs\n", (unsigned long long)current_seed);
   if (write(2, text, (size_t)size) < 0) _exit(2);
   abort();
 }
@@ -309,7 +310,8 @@ static bool may_fail(const world *w, uint32_t open_device) {
   return may;
 }
 
-/* Whether a device that works exceeded its time limit: it was lost, or stopped and removed from the session. */
+/* Whether a device to which the schedule gives no faults exceeded its time limit: it was lost, or stopped and removed from the
+ * session. */
 static bool is_slow(const world *w) {
   bool any = false, is_stopped = strstr(w->problem, "it did not finish within") != NULL;
   for (uint32_t d = 0; w->devices != NULL && d < w->devices->count; ++d) {
@@ -354,7 +356,7 @@ static clv_status make_session(world *w, clv_session **session, clv_error *error
   return clv_session_create(w->plan, &options, session, error);
 }
 
-/* Fills the cache while the devices work. */
+/* Creates a session without faults, which fills the cache of executables. */
 static void fill_cache(world *w) {
   clv_error error = {0};
   clv_session *session;
@@ -408,8 +410,8 @@ static bool must_report(interposer_slot slot) {
   return must;
 }
 
-/* Checks that a failure is reported, even if the run succeeds without the call. Does nothing if several calls failed, because
- * the reports may name only the first. */
+/* Checks that the failure of a slot of fault_slots is reported, even if every run succeeds despite it. Does nothing if several
+ * calls failed, because the reports may name only the first. */
 static void check_silence(world *w) {
   const schedule *s = w->schedule;
   bool has_failed = s->action == INTERPOSER_FAIL || s->action == INTERPOSER_FAIL_LATER;

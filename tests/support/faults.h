@@ -59,7 +59,7 @@ typedef struct schedule {
   bool is_open;         /* the graph's sizes are open, and differ from run to run */
   bool is_cached;       /* executables are in a cache before the first fault */
   bool claims, finishes;
-  uint64_t left;        /* calls until the one that fails or hangs */
+  uint64_t left;        /* which of the following calls fails or hangs: 1 is the next one */
   interposer_slot slot; /* the slot that fails, for FAULT_SLOT and FAULT_SLOT_AT */
   interposer_action action;
   clv_status status;
@@ -74,7 +74,7 @@ typedef struct schedule {
 /* The names of the devices that may fail. The last one supports every node and can stand in for the CPU. */
 extern const char *const fault_devices[FAULTY_DEVICES];
 
-/* The slots of which a large set of schedules must have made a call fail. */
+/* In a large set of schedules, at least one call of each of these slots must have failed. */
 extern const interposer_slot fault_slots[FAULT_SLOTS];
 
 /* Draws a schedule. Without fallback, the last device of the list may fail, too. */
@@ -84,7 +84,7 @@ void schedule_draw(schedule *s, uint64_t seed, bool no_fallback);
 void schedule_aim(schedule *s, interposer_slot slot, interposer_action action, uint64_t at);
 interposer_fate schedule_strike(void *striker, const interposer_call *call); /* the hook of the devices that may fail */
 void schedule_arm(schedule *s, bool is_armed);
-void schedule_reach(schedule *s, fault_stage now); /* arms the schedule if its faults begin at this stage */
+void schedule_reach(schedule *s, fault_stage now); /* if faults begin at this stage, arms: calls may fail from now on */
 
 typedef struct world {
   schedule *schedule;
@@ -107,17 +107,17 @@ CLV_PRINTF(2, 3) void world_complain(world *w, const char *format, ...);
 void world_check_report(world *w, const char *report, const char *what);
 
 /* Opens the devices, makes the graph, its inputs and expected outputs, and plans. Returns whether there is a plan. If there is
- * none, a fault must be the reason. */
+ * none, a fault must be the reason. The caller closes the world in both cases. */
 bool world_open(world *w, schedule *s);
 void world_close(world *w);
 clv_status world_run(world *w, clv_session *session, uint32_t shape, clv_error *error);
 uint32_t world_device(const world *w, uint32_t device); /* index in the set of open devices, or CLV__NO_ID */
 
-/* Runs the schedule: creates a session and runs it, with faults, and once more when the devices work again. With fallback, all
- * runs succeed. Without, they fail with the right report, and succeed once the devices work. Outputs are always right, and
- * nothing leaks. Returns whether a fault occurred. */
+/* Plays a schedule: creates a session, runs it with faults, and once more when the devices work again. Fails the test unless
+ * all runs succeed (with fallback) or fail only with a report of the fault (without fallback), the last run succeeds (unless a
+ * device was lost), all outputs are right, and nothing leaks. Returns whether a fault occurred. */
 bool schedule_play(const schedule *drawn);
-/* How many faults occurred in calls of the slot, on one of the devices, in all schedules played so far. */
+/* How many calls of the slot failed (not hung) on the device (index into fault_devices) in all schedules played so far. */
 uint64_t schedules_struck(uint32_t device, interposer_slot slot);
 /* Limits the time of a schedule, or ends that limit. The process is aborted if a schedule takes too long. */
 void schedule_watch(uint64_t seed);

@@ -65,7 +65,7 @@ clv__gnn_model *test_gnn_model(const clv_allocator *allocator, clv__gnn_type typ
     bool is_gat = type == CLV__GNN_GAT;
     layer->in = i == 0 ? feature_count : clv__gnn_layer_width(layer - 1);
     layer->out = 1 + (uint32_t)(test_random(&seed) % 12);
-    /* A layer wider than its input multiplies by the weights after the aggregation. */
+    /* The library multiplies by the weights after the aggregation if a layer is wider than its input. Draw such layers, too. */
     if (test_random(&seed) % 3 == 0) layer->out = layer->in + 1;
     layer->heads = is_gat ? 1 + (uint32_t)(test_random(&seed) % 3) : 1;
     layer->concat = !is_gat || test_random(&seed) % 2 == 0;
@@ -224,6 +224,6 @@ void test_gnn_compare(const double *expected, const float *actual, size_t rows, 
     at = i;
   }
   if (worst <= 1e-5 * largest) return;
-  fail_msg("%s: row %zu, column %zu is %.9g, expected %.9g (largest %.3g)", what, at / columns, at % columns, (double)actual[at],
-           expected[at], largest);
+  fail_msg("%s: row %zu, column %zu is %.9g, expected %.9g (largest expected magnitude: %.3g)", what, at / columns, at % columns,
+           (double)actual[at], expected[at], largest);
 }

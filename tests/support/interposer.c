@@ -26,7 +26,7 @@ bool interposer_slot_enqueues(interposer_slot slot) {
          slot == INTERPOSER_event_record || slot == INTERPOSER_event_wait || slot == INTERPOSER_captured_launch;
 }
 
-/* Aborts if an allocation failed. */
+/* Returns `pointer`, the result of an allocation. Aborts if it is NULL. */
 static void *must(void *pointer) {
   if (pointer == NULL) abort();
   return pointer;
@@ -252,7 +252,7 @@ clv_status interposer_hang(clv_device *device, clv_error *error) {
   while (!device->is_closing && device->releases == releases) pthread_cond_wait(&device->changed, &device->lock);
   --device->waiters;
   pthread_cond_broadcast(&device->changed);
-  return device->releases != releases ? CLV_OK : clv__error_set(error, CLV_DEVICE_ERROR, "it was closed while it hung");
+  return device->releases != releases ? CLV_OK : clv__error_set(error, CLV_DEVICE_ERROR, "the device was closed while it hung");
 }
 
 static size_t args_bytes(const clv_execute_args *args) {

@@ -11,7 +11,7 @@
 #include "cleave/plugin/backend.h"
 
 /* X(slot, whether it returns a status) */
-/* Repeated runs of clang-format change these lines again. */
+/* clang-format is off, because each run would change these lines again. */
 /* clang-format off */
 #define INTERPOSER_SLOTS(X) \
   X(open, 1) X(close, 0) X(info, 0) X(supports, 0) X(prefers, 0) X(buffer_alloc, 1) X(buffer_free, 0) \
@@ -93,9 +93,9 @@ typedef struct interposer_options {
   const char *memory_space;
   /* Overrides is_synchronous. If this makes an asynchronous device synchronous, each call waits for its work. */
   interposer_order order;
-  uint64_t without; /* slots (INTERPOSER_BIT) that are NULL */
+  uint64_t without; /* slots (INTERPOSER_BIT) that the interposer leaves NULL */
   /* Slots (INTERPOSER_BIT of claim or finish) that the interposer adds if the backend lacks them: claim() then claims each run
-   * of neighbouring free nodes, and finish() does nothing. */
+   * of consecutive free nodes, and finish() does nothing. */
   uint64_t with;
   bool finish_on_close; /* when a hung device is closed, it finishes its work instead of abandoning it */
   interposer_hook hook; /* may be NULL */

@@ -83,7 +83,7 @@ struct interposer {
   const clv_host *host;
   const clv_backend *inner;
   clv_backend table;
-  clv_capture_slots capture; /* the backend's capture slots; bind() is NULL if it is left out */
+  clv_capture_slots capture; /* the interposer's capture slots; `bind` is NULL if it is left out */
   pthread_mutex_t lock;      /* guards everything below */
   interposer_hook hook;
   void *user_data;
@@ -100,7 +100,7 @@ struct interposer {
 
 /* Counts and logs the call, calls the hook, waits for the delay. */
 interposer_fate interposer_ask(interposer *self, interposer_call call);
-/* Sets the error that the fate demands, and returns its status. */
+/* Sets the error that the fate demands, and returns the error's status. */
 clv_status interposer_fail(const interposer_fate *fate, interposer_slot slot, clv_error *error);
 
 void interposer_made(clv_device *device, object_kind kind, void *pointer);
@@ -118,7 +118,8 @@ void interposer_replay(clv_device *device);
 bool interposer_forget(clv_device *device, const void *thing);
 /* Whether deferred work refers to the object. */
 bool interposer_refers(const deferred *work, const void *thing);
-/* Closes the device: destroys all objects that are left, including streams and events. */
+/* Destroys all objects of the device that still exist, including streams and events, and counts them in `left`. Called when the
+ * device is closed. */
 void interposer_clear(clv_device *device);
 
 void interposer_fill(interposer *self); /* fills the table of slots (interposer_slots.c) */

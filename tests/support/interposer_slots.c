@@ -39,7 +39,10 @@ static clv_status open_device(void *user_data, const clv_host *host, const clv_d
   clv_device_config inner_config = *config;
   clv_option options[MOST_OPTIONS];
   if (self->options.spec != NULL) {
-    if (config->option_count >= MOST_OPTIONS) return clv__error_set(error, CLV_INVALID_ARGUMENT, "too many options");
+    if (config->option_count >= MOST_OPTIONS) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u options are given, but at most %d can be passed on",
+                            config->option_count, MOST_OPTIONS - 1);
+    }
     for (uint32_t i = 0; i < config->option_count; ++i) options[i] = config->options[i];
     options[inner_config.option_count++] = (clv_option){"spec", self->options.spec};
     inner_config.options = options;
@@ -139,7 +142,7 @@ static void buffer_discard(clv_device *device, clv_buffer *buffer) {
   INNER(device)->buffer_discard(device->inner, buffer);
 }
 
-/* Returns NULL if the interposer replaces the memory space, because its buffers then do not count as host memory. */
+/* Returns NULL if the interposer replaces the memory space, because the device's buffers then do not count as host memory. */
 static void *buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
   ASK(device, buffer_host_pointer, .object = buffer);
   (void)fate;
@@ -172,8 +175,8 @@ static void stream_destroy(clv_device *device, clv_stream *stream) {
   free(stream);
 }
 
-/* Decides about a call that enqueues `work`. Returns true if the call must not be passed on: the work was deferred because the
- * stream hangs, or is skipped, by the hook or because the stream has failed. */
+/* Decides about a call that enqueues `work`. Returns true if the call must not be passed on to the wrapped backend: the work
+ * was deferred because the stream hangs, or is skipped, by the hook or because the stream has failed. */
 static bool put_off(clv_device *device, const interposer_fate *fate, interposer_slot slot, const deferred *work) {
   clv_stream *stream = work->stream;
   bool is_off = true;
@@ -216,8 +219,8 @@ static clv_status finish_call(clv_device *device, clv_stream *stream, clv_error 
   return device->wait_for_calls ? INNER(device)->stream_synchronize(device->inner, stream->inner, error) : CLV_OK;
 }
 
-/* Waits for the wrapped stream even if it then reports a failure, because after a failure the caller assumes that nothing runs
- * any more. */
+/* Waits for the wrapped stream even if this function then reports a failure, because after a failure the caller assumes that
+ * nothing runs any more. */
 static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
   ASK(device, stream_synchronize, .object = stream, .stream = stream);
   clv_status status = CLV_OK, failed;
@@ -509,7 +512,7 @@ static double launch_seconds(clv_device *device) {
   return INNER(device)->launch_seconds(device->inner);
 }
 
-/* Claims the free nodes, each run of neighbours as one group. */
+/* Claims the free nodes, each run of consecutive nodes as one group. */
 static clv_status claim_runs(const clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add,
                              void *cookie) {
   uint32_t count = device->owner->host->graph_node_count(graph), size = 0;

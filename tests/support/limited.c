@@ -208,8 +208,8 @@ static void draw_model(drawing *d, const clv_allocator *allocator, uint64_t seed
 /* ---- The devices ---- */
 
 /* Draws the memory size of a device: the bytes that the largest node needs, plus a random part of `slack` sixteenths of the
- * bytes of all weights and values. If `slack` is 0, weights must be streamed, and the values between partitions decide whether
- * a plan fits. One size in 16 is reduced, and then often too small for the largest node. */
+ * bytes of all weights and values. If `slack` is 0, hardly anything is added, so that weights must be streamed, and the values
+ * between partitions decide whether a plan fits. One size in 16 is reduced, and then often too small for the largest node. */
 static uint64_t draw_memory(drawing *d, uint32_t slack) {
   uint64_t largest = 0, spread = d->weight_bytes + d->value_bytes;
   for (uint32_t n = 0; n < d->node_count; ++n) {

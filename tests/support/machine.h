@@ -57,7 +57,7 @@ static inline void machine_close(machine *m) {
   assert_int_equal(m->counting.live, 0);
 }
 
-/* Plans the graph. `pins` has the form "node=device,node=device"; node names may be patterns. */
+/* Plans the graph. `pins` has the form "node=device,node=device" (NULL: no pins); node names may be patterns. */
 static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const char *pins, clv_plan_options options) {
   char text[512];
   clv_assignment items[32];
@@ -163,12 +163,14 @@ static inline void machine_check_memory(clv_session *session, const clv_plan *pl
       if (plan->devices->items[e].space == space) states += plan->needs[e].scratch_bytes + plan->needs[e].held_bytes;
     }
     if (stats.spaces[space].peak_bytes > states || need > limit) {
-      fail_msg("%s: device %u takes %llu bytes beside weights, but the plan states %llu, and %llu of %llu in all", what, d,
+      fail_msg("%s: device %u uses %llu bytes besides weights (plan: %llu), and needs %llu by the plan (limit: %llu)", what, d,
                (unsigned long long)stats.spaces[space].peak_bytes, (unsigned long long)states, (unsigned long long)need,
                (unsigned long long)limit);
     }
   }
-  if (!is_unlimited && stats.weight_bytes > weights) fail_msg("%s: more weights than the plan states", what);
+  if (!is_unlimited && stats.weight_bytes > weights)
+    fail_msg("%s: %llu bytes of weights, but the plan states %llu", what, (unsigned long long)stats.weight_bytes,
+             (unsigned long long)weights);
 }
 
 static inline clv_tensor f32(int32_t rank, const int64_t *dims, void *data) {

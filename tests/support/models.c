@@ -235,7 +235,7 @@ static void add_open_node(test_graph *g, pool *flat, pool *deep, uint32_t n, boo
     case 8: /* rows of a table, one per index */
       test_graph_node(g, name, "Gather", "table,i", fresh(flat, n));
       break;
-    case 9: /* Softmax along T, which mixes the elements of T, or along the last axis, which does not */
+    case 9: /* Softmax along T, which mixes the elements of T, or a sum along the last axis, which does not mix those of N */
       if (is_deep) {
         test_graph_node_ints(g, name, "Softmax", a, fresh(p, n), "axis", false, 1, (const int64_t[]){1});
       } else {

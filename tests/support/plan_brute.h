@@ -1,5 +1,5 @@
-/* Tries all plans of a small model, as plan files. Does not use the strategies, the splits and the fitting of memory that it
- * checks. */
+/* Searches for a plan of a small model that keeps all limits, by trying placements and groupings as plan files. Does not use
+ * the strategies, the splits or the fitting of memory that it checks. */
 #ifndef CLEAVE_TESTS_PLAN_BRUTE_H
 #define CLEAVE_TESTS_PLAN_BRUTE_H
 

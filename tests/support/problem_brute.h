@@ -18,17 +18,18 @@ uint64_t test_launches_once(const clv__problem *problem, const uint32_t *devices
 uint64_t test_brute_placement(const clv__problem *problem, bool launches, uint32_t *best);
 
 /* The best groupings of a placement into convex partitions whose graph is acyclic: the least serial time of any within the
- * limits, and the fewest partitions. For up to TEST_BRUTE_GROUP_NODES nodes. */
+ * limits (UINT64_MAX: none is), and the fewest partitions. For up to TEST_BRUTE_GROUP_NODES nodes. */
 enum { TEST_BRUTE_GROUP_NODES = 12 };
 typedef struct test_best_groups {
   uint64_t serial_ns;
-  uint32_t fewest; /* of all groupings, ignoring limits */
-  uint32_t fewest_in_limits;
+  uint32_t fewest;           /* of all groupings, ignoring limits */
+  uint32_t fewest_in_limits; /* CLV__NONE: no grouping is within the limits */
 } test_best_groups;
 test_best_groups test_brute_groups(const clv__problem *problem, const uint32_t *devices);
 
-/* The least serial time, throughput time and overlapped time over all placements and groupings. The overlapped time also tries
- * all orders of the partitions, so it is for very few nodes. `best` receives a placement with the least serial time. */
+/* The least serial time, throughput time and overlapped time over all placements and groupings. The throughput time is that of
+ * the busiest device or copy lane. The overlapped time also tries all orders of the partitions, so it is for very few nodes.
+ * `best` receives a placement with the least serial time. */
 uint64_t test_brute_serial(const clv__problem *problem, uint32_t *best);
 typedef struct test_best_lanes {
   uint64_t overlapped_ns, throughput_ns;

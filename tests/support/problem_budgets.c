@@ -443,7 +443,8 @@ uint64_t test_run_budgets(const clv__problem *problem, const clv__cut *cut, cons
     at = run_partition(b, &at, done, set, cut->devices[p]);
     done |= set;
   }
-  uint64_t time_ns = at.time_ns + rest_of(b, done); /* rest_of() is the time of the copies of outputs to the host */
+  /* All nodes are done, so rest_of() is the time of the copies of outputs to the host. */
+  uint64_t time_ns = at.time_ns + rest_of(b, done);
   for (uint32_t d = 0; d < problem->device_count; ++d) needs[d] = need_of(b, &at, d);
   budgets_destroy(b);
   return time_ns;

@@ -88,7 +88,8 @@ static void check_convex(const clv__problem *problem, const uint32_t *devices, c
       if ((before[n] >> m & 1u) == 0 || cut->partition_of[m] == cut->partition_of[n]) continue;
       for (uint32_t first = 0; first < m; ++first) {
         if ((before[m] >> first & 1u) != 0 && cut->partition_of[first] == cut->partition_of[n])
-          test_problem_fail(devices, "partition %u is not convex: %u, %u, %u", cut->partition_of[n], first, m, n);
+          test_problem_fail(devices, "partition %u is not convex: a path leads from node %u over node %u outside it to node %u",
+                            cut->partition_of[n], first, m, n);
       }
     }
   }
@@ -108,9 +109,10 @@ static void check_limits(const clv__problem *problem, const uint32_t *devices, c
         ++inputs;
       }
     }
-    if (limits->max_nodes > 0 && nodes > limits->max_nodes) test_problem_fail(devices, "partition %u has %u nodes", p, nodes);
+    if (limits->max_nodes > 0 && nodes > limits->max_nodes)
+      test_problem_fail(devices, "partition %u has %u nodes, the limit is %u", p, nodes, limits->max_nodes);
     if (limits->max_inputs > 0 && inputs > limits->max_inputs)
-      test_problem_fail(devices, "partition %u has %u inputs", p, inputs);
+      test_problem_fail(devices, "partition %u has %u inputs, the limit is %u", p, inputs, limits->max_inputs);
   }
   free(seen);
 }
@@ -121,8 +123,8 @@ void test_check_cut(const clv__problem *problem, const uint32_t *devices, const 
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
       if (producer != CLV__NONE && cut->partition_of[producer] > cut->partition_of[n]) {
-        test_problem_fail(devices, "node %u of partition %u reads from node %u of partition %u", n, cut->partition_of[n],
-                          producer, cut->partition_of[producer]);
+        test_problem_fail(devices, "node %u of partition %u reads from node %u of partition %u, which runs later", n,
+                          cut->partition_of[n], producer, cut->partition_of[producer]);
       }
     }
   }
@@ -232,7 +234,8 @@ void test_check_moves(const clv__problem *problem, const clv__cut *cut, const ui
     for (; next < copies->count && copies->items[next].before == p; ++next) {
       const clv__copy *copy = &copies->items[next];
       if (copy->from >= spaces || copy->to >= spaces || (copy->from == 0) == (copy->to == 0)) {
-        test_problem_fail(NULL, "copy %u goes from space %u to %u", next, copy->from, copy->to);
+        test_problem_fail(NULL, "copy %u goes from space %u to %u, not between the host (space 0) and another space", next,
+                          copy->from, copy->to);
       }
       if (copy->is_weight)
         replay_weight_move(&r, next, streamed);
@@ -363,9 +366,9 @@ void test_check_price(const clv__problem *problem, const clv__cut *cut, const cl
   }
   uint64_t fullest = 0;
   for (size_t i = 0; i < lane_count; ++i) fullest = later(fullest, l.used[i]);
-  expect_time(price->serial_ns, l.serial, "serial time of", 0);
-  expect_time(price->overlapped_ns, l.end, "overlapped time of", 0);
-  expect_time(price->throughput_ns, fullest, "throughput of", 0);
+  expect_time(price->serial_ns, l.serial, "serial time of plan", 0);
+  expect_time(price->overlapped_ns, l.end, "overlapped time of plan", 0);
+  expect_time(price->throughput_ns, fullest, "throughput time of plan", 0);
   free(l.free_at);
   free(l.used);
   free(l.ready);

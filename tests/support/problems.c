@@ -87,7 +87,7 @@ static uint32_t value_before(draft *d, uint32_t node, uint32_t back) {
   return first + below(d, d->first_values[producer + 1] - first);
 }
 
-/* An output that no node reads yet. If none is found quickly, an output of the previous node. */
+/* An earlier value that no node reads yet. If none is found quickly, an output of the previous node. */
 static uint32_t unread_before(draft *d, uint32_t node) {
   for (uint32_t tries = 0; tries < 8; ++tries) {
     uint32_t value = below(d, d->first_values[node]);
@@ -302,8 +302,9 @@ static void draw_copies(draft *d) {
   problem->value_bytes = bytes, problem->in_ns = in, problem->out_ns = out;
 }
 
-/* Draws savings so that no node saves more than its own time. Each saving is at most twice the time of either node, divided by
- * its number of fusions. */
+/* Draws savings so that no set of nodes saves more time than it takes. A saving between two nodes is at most 2 t / k for each
+ * of them, where t is the node's time and k the number of its fusions. If each node counts for half of its savings, these
+ * halves add up to at most t. */
 static void draw_savings(draft *d) {
   clv__problem *problem = d->problem;
   if (!has(d, TEST_SAVINGS)) return;

@@ -153,7 +153,8 @@ static inline clv_status give_output(void *cookie, uint32_t index, const clv_ten
   return binding->type.data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
 }
 
-/* Runs the program. For outputs whose `data` is NULL, memory is allocated through the callback allocate_output(). */
+/* Runs the program. For outputs whose `data` is NULL, memory is allocated through the callback allocate_output(). The caller
+ * releases it with the allocator of the host. */
 static inline clv_status cpu_program_run(cpu_program *program, const clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   clv_binding in[16] = {{0}}, out[16] = {{0}};
   for (uint32_t i = 0; i < program->graph->input_count; ++i) in[i].type = inputs[i];
@@ -194,7 +195,8 @@ static inline void assert_tensor(const clv_tensor *made, const clv_tensor *wante
     if (!(d <= difference)) difference = d, worst = i;
   }
   if (!(difference <= 1e-4 * largest)) {
-    fail_msg("%s: element %zu of %zu differs by %g, the largest magnitude is %g", what, worst, count, difference, largest);
+    fail_msg("%s: element %zu of %zu differs by %g, more than 1e-4 of the largest magnitude, %g", what, worst, count, difference,
+             largest);
   }
 }
 

@@ -1,6 +1,6 @@
-/* Tests launch lists. A replayed capture must give the same bits as eager execution: for random graphs, whole and split into
- * partitions, also after changes of bindings (some unaligned) and scratch. Also tests executions that cannot be captured,
- * failures, and recordings that are dropped. */
+/* Tests captures, which the CPU stores as launch lists. A replayed capture must give the same bits as eager execution: for
+ * random graphs, whole and split into partitions, also after changes of bindings (some unaligned) and scratch. Also tests
+ * executions that cannot be captured, failures, and recordings that are dropped. */
 #include <pthread.h>
 
 #include "../../analysis/bodies.h"
@@ -150,7 +150,7 @@ static void assert_outputs(const parts *p, const memory *a, const memory *b, con
     size_t size_bytes;
     assert_true(clv__tensor_size_bytes(&p->shapes->types[id], &size_bytes));
     if (memcmp(a->block + a->offsets[id], b->block + b->offsets[id], size_bytes) == 0) continue;
-    fail_msg("%s: output '%s' has other bits than without capture", what, p->graph->values[id].name);
+    fail_msg("%s: the bits of output '%s' differ between the two runs", what, p->graph->values[id].name);
   }
 }
 
@@ -170,7 +170,8 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
   assert_true(backend->capture->size_bytes(device, captured) > 0);
   assert_ok(backend->capture->launch(device, captured, stream, &error), error);
   assert_outputs(p, &eager, &replay, what);
-  for (uint64_t round = 1; round < 4; ++round) { /* new inputs in every round; new bindings in round 2 only */
+  /* Inputs are new in every round. Round 2 binds other memory, and round 3 the first memory again. */
+  for (uint64_t round = 1; round < 4; ++round) {
     memory *to = round == 2 ? &other : &replay;
     if (round > 1) bind_all(p, captured, to);
     fill_inputs(p, &eager, seed + round);
@@ -179,7 +180,7 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
     assert_ok(backend->capture->launch(device, captured, stream, &error), error);
     assert_outputs(p, &eager, to, what);
   }
-  /* Bind all instances to one scratch buffer: the capture must use it. */
+  /* Bind all instances to one scratch buffer: the capture must use that buffer. */
   uint64_t most = 0;
   for (uint32_t i = 0; i < p->count; ++i) {
     const uint64_t bytes = backend->scratch->size_bytes(device, p->parts[i].instance);
@@ -236,8 +237,9 @@ static void test_random_graphs(void **state) {
   }
 }
 
-/* A graph with steps that the random graphs lack: broadcasting over several axes, i64, kernels, primitives in blocked layouts,
- * rows, fused functions after small steps. It is also compared with the reference evaluator. */
+/* A graph with steps that the random graphs lack: broadcasting over several axes, i64, portable kernels, oneDNN primitives in
+ * blocked layouts, row steps, and fused functions after small steps. The graph is also compared with the reference
+ * evaluator. */
 static clv_graph *mixed(const clv_allocator *allocator) {
   test_graph t;
   const int64_t image[4] = {1, 16, 6, 5}, kernel[4] = {16, 16, 3, 3}, channel[4] = {1, 16, 1, 1}, line[4] = {1, 1, 1, 5};
@@ -537,8 +539,8 @@ static void test_times(void **state) {
   }
 }
 
-/* An execution cannot be captured if the size of an output is unknown. Nodes with bodies are recorded, and launches run them node
- * by node. */
+/* An execution cannot be captured if the size of an output is unknown. Nodes with bodies, such as If, are recorded, and
+ * launches run their bodies node by node. */
 static void test_node_by_node(void **state) {
   (void)state;
   clv_error error = {0};
@@ -725,7 +727,7 @@ static void *work(void *cookie) {
   clv_device *device = w->p.cpu->device;
   clv_error error = {0};
   clv_stream *stream;
-  if (backend->stream_create(device, &stream, &error) != CLV_OK) return "stream";
+  if (backend->stream_create(device, &stream, &error) != CLV_OK) return "cannot create a stream";
   memory eager = memory_make(&w->p, 0), replay = memory_make(&w->p, 0);
   clv_captured *captured = NULL;
   const char *wrong = NULL;
@@ -735,14 +737,15 @@ static void *work(void *cookie) {
     if (backend->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error) != CLV_OK ||
         execute_all(&w->p, stream, &replay, &error) != CLV_OK ||
         backend->capture->end(device, stream, &captured, &error) != CLV_OK) {
-      wrong = "capture";
+      wrong = "a capture failed";
     }
     for (int k = 0; k < 5 && wrong == NULL; ++k) {
-      if (backend->capture->launch(device, captured, stream, &error) != CLV_OK) wrong = "launch";
-      if (wrong == NULL && execute_all(&w->p, stream, &eager, &error) != CLV_OK) wrong = "execute";
+      if (backend->capture->launch(device, captured, stream, &error) != CLV_OK) wrong = "a launch failed";
+      if (wrong == NULL && execute_all(&w->p, stream, &eager, &error) != CLV_OK) wrong = "an eager execution failed";
     }
     const clv_value_id id = w->p.graph->outputs[0];
-    if (wrong == NULL && memcmp(eager.block + eager.offsets[id], replay.block + replay.offsets[id], 64) != 0) wrong = "result";
+    if (wrong == NULL && memcmp(eager.block + eager.offsets[id], replay.block + replay.offsets[id], 64) != 0)
+      wrong = "the replayed output differs from the eager one";
     backend->capture->destroy(device, captured);
     captured = NULL;
   }

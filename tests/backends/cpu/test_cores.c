@@ -16,7 +16,7 @@ static void refuse(const char *list, const char *node, const char *what) {
   clv__cpu_cores *cores;
   assert_int_equal(clv__cpu_cores_create(clv__allocator_default(), list, node, &cores, &error), CLV_INVALID_ARGUMENT);
   assert_null(cores);
-  if (strstr(error.message, what) == NULL) fail_msg("'%s' does not contain '%s'", error.message, what);
+  if (strstr(error.message, what) == NULL) fail_msg("the error message '%s' does not contain '%s'", error.message, what);
 }
 
 static void what_is_not_there_is_refused(void **state) {
@@ -174,9 +174,12 @@ static void fewer_threads_than_compiled_for(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fewer_threads_than_compiled_for), /* first: a fork after OpenMP has started threads has none of them */
-      cmocka_unit_test(what_is_not_there_is_refused),    cmocka_unit_test(lists_are_read_and_written),
-      cmocka_unit_test(threads_go_where_they_are_told),  cmocka_unit_test(a_node_is_its_cores),
+      /* first: a child that is forked after OpenMP has started threads has none of them */
+      cmocka_unit_test(fewer_threads_than_compiled_for),
+      cmocka_unit_test(what_is_not_there_is_refused),
+      cmocka_unit_test(lists_are_read_and_written),
+      cmocka_unit_test(threads_go_where_they_are_told),
+      cmocka_unit_test(a_node_is_its_cores),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,8 @@ static void assert_steps(const clv_tensor *made, const clv_tensor *wanted, float
     off += steps > 0.5f;
   }
   if ((float)off > share * (float)count)
-    fail_msg("%s: %zu of %zu elements differ by a quantisation step, which are too many", what, off, count);
+    fail_msg("%s: %zu of %zu elements differ by more than half a quantisation step, more than the allowed share %g", what, off,
+             count, (double)share);
 }
 
 static void run_and_compare(cpu_program *program, clv_graph *graph, const clv_tensor *x, const char *what) {
@@ -165,7 +166,8 @@ static bool is_folded(const clv_graph *graph, const clv__shapes *shapes, const c
   return false;
 }
 
-/* With CLV__FOLD_BUT_QUANTISED, dequantised weights that only products read are not folded. All others are. */
+/* With CLV__FOLD_BUT_QUANTISED, dequantised weights that only products (convolutions and matrix products) read are not folded.
+ * All other dequantised weights are. */
 static void test_folding(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();

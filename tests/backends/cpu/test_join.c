@@ -105,7 +105,8 @@ static void test_layers(void **state) {
   }
 }
 
-/* Each Concat joins the result of the previous one with the input. If all inputs were expanded, there would be 80,000 pieces. */
+/* Each Concat joins the result of the previous one with the input. If the inputs of every Concat were expanded to copies of x,
+ * there would be 80,000 pieces. */
 static void test_long_chain(void **state) {
   (void)state;
   test_graph t;

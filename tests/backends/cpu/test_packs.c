@@ -95,7 +95,7 @@ static void test_shared(void **state) {
   assert_true(one > WEIGHT_BYTES);
   assert_ok(cpu_program_open(&programs[1], &cpu, longer, NULL, &error), error);
   const size_t two = live_bytes - begin;
-  /* The second executable adds only its program and its serialised partition, but no packs. */
+  /* The second executable adds only its program and its serialised partition, but no packed weights. */
   assert_true(resident(&programs[0]) - resident(&programs[1]) > WEIGHT_BYTES * 9 / 10);
   assert_true(two - one < one - WEIGHT_BYTES * 9 / 10);
   assert_ok(cpu_program_open(&programs[2], &cpu, other, NULL, &error), error);
@@ -174,7 +174,8 @@ static void test_store(void **state) {
   assert_ok(clv__cpu_packs_keep(packs, NULL, bytes_of(numbers, sizeof numbers), sizeof numbers, &d, &is_new, &error), error);
   assert_true(is_new);
   clv__cpu_packs_release(packs, d);
-  for (int i = 0; i < 4096; ++i) { /* data that differs in one number, sampled or not, must become a separate pack */
+  /* Data that differs in one number, whether or not the store samples it for its hash, must become a separate pack. */
+  for (int i = 0; i < 4096; ++i) {
     numbers[i] += 0.5f;
     assert_ok(clv__cpu_packs_keep(packs, row, bytes_of(numbers, sizeof numbers), sizeof numbers, &d, &is_new, &error), error);
     assert_true(is_new && d != a && memcmp(d->data, numbers, sizeof numbers) == 0);
@@ -199,10 +200,11 @@ static void *keep_and_release(void *cookie) {
     for (int i = 0; i < 4; ++i) {
       for (int k = 0; k < 256; ++k) numbers[k] = (float)(k * (i + 1));
       void *data = clv__allocate(&counting, sizeof numbers);
-      if (data == NULL) return "memory";
+      if (data == NULL) return "out of memory";
       memcpy(data, numbers, sizeof numbers);
-      if (clv__cpu_packs_keep(packs, NULL, data, sizeof numbers, &shared[i], NULL, NULL) != CLV_OK) return "keep";
-      if (memcmp(shared[i]->data, numbers, sizeof numbers) != 0) return "bytes";
+      if (clv__cpu_packs_keep(packs, NULL, data, sizeof numbers, &shared[i], NULL, NULL) != CLV_OK)
+        return "storing a pack failed";
+      if (memcmp(shared[i]->data, numbers, sizeof numbers) != 0) return "a pack has wrong bytes";
     }
     for (int i = 0; i < 4; ++i) clv__cpu_packs_release(packs, shared[i]);
   }

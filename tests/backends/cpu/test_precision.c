@@ -275,8 +275,8 @@ static void test_asked(void **state) {
 
 static const char *const sensitive[] = {"Softmax", "LayerNormalization"};
 
-/* Counts the operands of steps that are not f32. Fails if a step that is sensitive to rounding reads one. The graph must be f32.
- */
+/* Counts the operands, over all steps, that are not f32. Fails if a step that is sensitive to rounding reads such an operand.
+ * The graph must be f32. */
 static int narrow_operands(const clv__cpu_variant *variant, uint64_t seed) {
   int narrow = 0;
   for (size_t s = 0; s < variant->step_count; ++s) {
@@ -294,7 +294,8 @@ static int narrow_operands(const clv__cpu_variant *variant, uint64_t seed) {
   return narrow;
 }
 
-/* In an f32 graph, outputs and values that a post adds to an f32 result must be computed in f32. */
+/* In an f32 graph, outputs, and values that a post (an operation fused into a node) adds to an f32 result, must be computed in
+ * f32. */
 static void check_made(const clv__cpu_variant *variant, uint64_t seed) {
   for (uint32_t i = 0; i < variant->program->output_count; ++i) {
     const clv__cpu_variant_value *value = &variant->values[variant->program->outputs[i]];

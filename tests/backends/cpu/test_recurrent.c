@@ -1,6 +1,6 @@
-/* Tests RNN, GRU and LSTM with constant weights. The weights are packed once for all batch sizes, and the packs replace the
- * model's weights. Results must have the same bits as those of the kernel that packs the weights in each run, on any number of
- * threads. */
+/* Tests RNN, GRU and LSTM with constant weights. The weights are packed once for all batch sizes; if the batch size is fixed,
+ * the packs replace the model's weights. With f32 weights, results must have the same bits as those of the kernel that packs
+ * the weights in each run, on any number of threads; with f16 and bf16, they must be near. */
 #include "backends/common/kernels.h"
 #include "backends/cpu/run/executable.h"
 #include "base/random.h"

@@ -103,9 +103,8 @@ static void test_products(void **state) {
   }
 }
 
-/* Uses a matrix with one row and with several rows, in either order: each variant must be able to use what the earlier one
- * packed.
- */
+/* Multiplies one row and then several rows by one matrix, or the reverse: each variant must be able to use what the earlier one
+ * packed. */
 static void test_more_rows(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();

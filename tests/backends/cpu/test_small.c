@@ -135,7 +135,7 @@ static void assert_same_bits(clv_graph *graph, const clv_tensor *inputs, const c
   assert_ok(cpu_program_run(&program, inputs, &made, &error), error);
   assert_ok(evaluate_fast(graph, inputs, &wanted, NULL, NULL, graph->allocator, &error), error);
   assert_true(clv__tensor_same_type(&made, &wanted) && clv__tensor_size_bytes(&wanted, &size_bytes));
-  if (memcmp(made.data, wanted.data, size_bytes) != 0) fail_msg("%s: the bits differ from the kernel's", what);
+  if (memcmp(made.data, wanted.data, size_bytes) != 0) fail_msg("%s: the bits differ from the portable kernel's", what);
   clv__release(graph->allocator, made.data);
   clv__release(graph->allocator, wanted.data);
   cpu_program_close(&program);
@@ -204,7 +204,7 @@ static void test_elementwise(void **state) {
   for (uint64_t seed = 1; seed <= 600; ++seed) random_elementwise(seed);
 }
 
-/* The variant of a graph with tiny operators only must consist of direct calls. */
+/* A graph of tiny operators must be compiled without oneDNN primitives and portable kernels. */
 static void test_tiny_graph_is_direct(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed < 5; ++seed) {

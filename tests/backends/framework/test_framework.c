@@ -5,8 +5,8 @@
 #include "base/files/sealed.h"
 #include "fake.h"
 
-/* Makes a graph that computes Add, Mul, Relu and Add of x [4] and a weight. Its second output gives the positions of the
- * nonzero elements, whose number depends on the data. */
+/* Makes a graph that computes Add, Mul, Relu and Add of x [4] and a weight. If `open`, it has a second output: the positions of
+ * the nonzero elements of Relu's result, whose number depends on the data. */
 static clv_graph *make_graph(const clv_allocator *allocator, bool open) {
   test_graph g;
   test_graph_begin(&g, allocator, 7);
@@ -341,7 +341,7 @@ static void nobody_reads(void **state) {
   machine_close(&m);
 }
 
-/* Opens the device, plans and runs a graph, with each allocation failing once. */
+/* Opens the device, plans and runs a graph, with one allocation failing: each of the first 200 in turn, then every seventh. */
 static void memory_runs_out(void **state) {
   (void)state;
   size_t most = SIZE_MAX;

@@ -277,7 +277,7 @@ static void records_keep_their_failures(void **state) {
 
 /* ---- Stopping ---- */
 
-/* Ends the run in progress, skips the next one, and works again after stream_synchronize(). */
+/* stream_stop() ends the run in progress and skips the next one. The stream works again after stream_synchronize(). */
 static void stopped_streams(void **state) {
   (void)state;
   rig r;

@@ -138,7 +138,7 @@ static void two_devices(void **state) {
     clv_graph_destroy(graph);
   }
   machine_close(&a);
-  machine_close(&b); /* `b` is now the only user of the environment */
+  machine_close(&b); /* `b` is now the only user of ONNX Runtime's environment, which a process has once */
 }
 
 static void reasons(void **state) {

@@ -9,8 +9,8 @@
 static clv_context *context;
 static clv_devices *devices;
 
-/* Opens the device with `option`, such as "opencl:memory=own", or without if it is NULL. If there is no OpenCL device, prints the
- * reason and returns false. The caller then skips its tests. */
+/* Opens the device with `option`, such as "opencl:memory=own", or without an option if it is NULL. If there is no OpenCL
+ * device, prints the reason and returns false. The caller then skips its tests. */
 static inline bool device_open_with(const char *option, clv_capture_policy mode) {
   clv_error error = {0};
   clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;

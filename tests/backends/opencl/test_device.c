@@ -118,7 +118,8 @@ static void refuses_what_it_cannot_open(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_status status = ocl_try_open(&o, cases[i].name, cases[i].ordinal, cases[i].options);
     assert_int_equal(status, cases[i].status);
-    if (strstr(o.error.message, cases[i].says) == NULL) fail_msg("'%s' does not say '%s'", o.error.message, cases[i].says);
+    if (strstr(o.error.message, cases[i].says) == NULL)
+      fail_msg("the error message '%s' does not contain '%s'", o.error.message, cases[i].says);
     assert_null(o.device);
     assert_int_equal(o.counting.live, 0);
   }

@@ -146,7 +146,7 @@ static void fused_operands_broadcast(void **state) {
   ocl_close(&o);
 }
 
-/* Instances of one executable with different numbers of rows, which was unknown when it was compiled. */
+/* Instances of one executable with different numbers of rows. Their number was unknown when the executable was compiled. */
 static void instances_are_for_their_shapes(void **state) {
   (void)state;
   ocl o;
@@ -200,7 +200,7 @@ static void wrong_bindings_are_refused(void **state) {
   ocl_memory_open(&o, &r, 0, &m);
 #define REFUSED(says)                                                                                                            \
   assert_int_equal(o.backend->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), CLV_INVALID_ARGUMENT); \
-  if (strstr(o.error.message, says) == NULL) fail_msg("'%s' does not say '%s'", o.error.message, says)
+  if (strstr(o.error.message, says) == NULL) fail_msg("the error message '%s' does not contain '%s'", o.error.message, says)
   m.args.input_count = 0;
   REFUSED("0 inputs and 1 outputs are bound, but the executable has 1 and 1");
   m.args.input_count = 1;
@@ -331,7 +331,8 @@ static void damaged_files_are_refused(void **state) {
       bad.data[at] ^= (uint8_t)(1u << test_random(&seed) % 8);
     clv_status status = load(&o, &bad, &executable);
     if (status != CLV_INVALID_MODEL && status != CLV_NOT_SUPPORTED)
-      fail_msg("after byte %zu was changed, loading returned the wrong status %d", at, (int)status);
+      fail_msg("loading a file that was %s byte %zu returned status %d, expected %d or %d",
+               round % 2 == 0 ? "cut off at" : "changed in", at, (int)status, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED);
     assert_true(o.error.message[0] != '\0');
   }
   int taken = 0;
@@ -623,8 +624,8 @@ static void threads_run_beside_each_other(void **state) {
   ocl_close(&o);
 }
 
-/* Each allocation by the backend fails once, from opening the device to creating an instance. The calls must then succeed or
- * return CLV_OUT_OF_MEMORY, and no allocation may be left after closing. */
+/* One allocation by the backend fails, between opening the device and creating an instance: each of the first 60 in turn, then
+ * every seventh. The calls must then succeed or return CLV_OUT_OF_MEMORY, and no allocation may be left after closing. */
 static void memory_may_be_out_anywhere(void **state) {
   (void)state;
   ocl probe;
@@ -691,8 +692,8 @@ static clv_graph *sums_graph(const clv_allocator *allocator) {
   return fake_graph_end(&g);
 }
 
-/* Every wait reports an input error until the stream has been synchronised, and no wait after that. Each allocation fails once.
- * Closing the device frees the objects that still exist. */
+/* Every wait reports an input error until the stream has been synchronised, and no wait after that. Each allocation from the
+ * creation of the instance on fails once. Closing the device frees the objects that still exist. */
 static void what_is_found_is_told_once(void **state) {
   (void)state;
   ocl o;

@@ -189,7 +189,7 @@ static void expect_defined(const scene *s, int64_t step) {
     for (int64_t c = 0; c < s->columns; ++c) {
       double scale, wanted = defined(s, v, c, &scale), got = clv__tensor_get(&s->out, (size_t)(v * s->columns + c));
       if (!(fabs(got - wanted) <= case_tolerance(s->out.dtype) * 8 * (scale + 1e-3)))
-        fail_msg("%s %s %s [%lld, %lld], %lld edges: row %lld, column %lld is %.9g, not %.9g",
+        fail_msg("%s %s %s [%lld, %lld], %lld edges: row %lld, column %lld is %.9g, expected %.9g",
                  s->attends ? "attention" : s->reduce, clv_dtype_name(s->out.dtype), clv_dtype_name(s->sources.dtype),
                  (long long)s->rows, (long long)s->columns, (long long)s->edges, (long long)v, (long long)c, got, wanted);
     }
@@ -305,7 +305,7 @@ static void with_what_follows(void **state) {
       const float more = ((float *)behind.more.data)[at], by = ((float *)behind.by.data)[at / columns];
       double scale, wanted = (defined(&s, at / columns, at % columns, &scale) + (double)more) * (double)by;
       double got = (double)((float *)s.out.data)[at];
-      if (!(fabs(got - wanted) <= 2e-5)) fail_msg("element %lld is %.9g, not %.9g", (long long)at, got, wanted);
+      if (!(fabs(got - wanted) <= 2e-5)) fail_msg("element %lld is %.9g, expected %.9g", (long long)at, got, wanted);
     }
     free(behind.more.data), free(behind.by.data);
     free_scene(&s);

@@ -15,7 +15,7 @@ enum fault { NO_BUFFER, NO_MAP, NO_GATE, NO_CALLBACK, NO_BARRIER, NO_READ, NO_WR
 static struct driver {
   clv__opencl_icd table;
   const clv__opencl_icd *own;
-  atomic_int made, landed; /* number of pieces created; number of calls of clSetEventCallback() */
+  atomic_int made, landed; /* attempts to create a piece (a buffer of pinned memory); calls of clSetEventCallback() */
   atomic_int fails_at;     /* from this call of the kind `fault` on (counted from 1), calls fail; 0: none fails */
   enum fault fault;
   atomic_uint delay_us; /* time by which callbacks are delayed */
@@ -302,7 +302,7 @@ static void *copy_often(void *user_data) {
     if (status == CLV_OK) status = back(w->o, &w->p, at, size_bytes, &error);
     if (status == CLV_OK) status = synchronize(w->o, &w->p, &error);
     if (status == CLV_OK && memcmp(w->p.out + at, w->p.in + at, size_bytes) != 0)
-      snprintf(w->wrong, sizeof w->wrong, "round %d: %zu bytes at %zu", i, size_bytes, at);
+      snprintf(w->wrong, sizeof w->wrong, "round %d: the %zu bytes at %zu came back changed", i, size_bytes, at);
   }
   if (status != CLV_OK) snprintf(w->wrong, sizeof w->wrong, "%.190s", error.message);
   return NULL;
@@ -331,7 +331,8 @@ static void several_streams(void **state) {
 
 /* ---- Failing calls ---- */
 
-/* If pieces, gates or callbacks cannot be created, the driver copies, and the bytes are right. */
+/* If pieces cannot be created or mapped, or gates (user events) or callbacks cannot be created, the driver copies directly, and
+ * the bytes are right. */
 static void copies_without(void **state) {
   (void)state;
   for (enum fault fault = NO_BUFFER; fault <= NO_CALLBACK; ++fault) {

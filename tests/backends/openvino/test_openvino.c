@@ -32,7 +32,8 @@ static void check_node(clv_dtype dtype, const char *op, const char *inputs, bool
   clv_plan *plan = NULL;
   clv_status status = clv_plan_make(graph, m.devices, NULL, &plan, &error);
   if (is_taken != (status == CLV_OK))
-    fail_msg("%s of %s: the plan was accepted or rejected against expectation: %s", op, clv_dtype_name(dtype), error.message);
+    fail_msg("%s of %s: %s%s", op, clv_dtype_name(dtype),
+             is_taken ? "planning must succeed, but fails: " : "planning must fail, but succeeds", is_taken ? error.message : "");
   clv_plan_destroy(plan);
   if (is_taken) check_graph(&m, graph, &input, clv_dtype_name(dtype));
   clv_graph_destroy(graph);

@@ -252,7 +252,8 @@ static void from_the_cache(void **state) {
   folder_remove(f.path);
 }
 
-/* Lets each allocation fail once. Every failure must be reported and leak nothing. */
+/* Lets each allocation of creating and running a session fail once. The calls must then succeed or return CLV_OUT_OF_MEMORY,
+ * and leak nothing. */
 static void without_memory(void **state) {
   (void)state;
   static float data[12];

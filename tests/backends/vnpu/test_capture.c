@@ -122,7 +122,8 @@ static void replay(rig *r, clv_captured *captured, int times) {
   assert_ok(r->b->stream_synchronize(r->device, r->session.stream, &error), error);
 }
 
-/* Fills every set's inputs, then checks that `captured` computes each set; set s reads the inputs of ins[s]. */
+/* Fills the inputs of every set, then checks that a replay of `captured` computes the outputs of every set. The execution that
+ * writes set s reads the inputs of set ins[s]. */
 static void check_replay(rig *r, clv_captured *captured, const int ins[SETS], uint64_t *seed) {
   clv_tensor inputs[SETS][2];
   for (int s = 0; s < SETS; ++s) refill(r, s, inputs[s], seed);
@@ -446,7 +447,7 @@ static void threads_replay_on_one_device(void **state) {
   for (int t = 0; t < WORKERS; ++t) {
     void *failed;
     pthread_join(threads[t], &failed);
-    if (failed != NULL) fail_msg("worker %d: %s", t, (char *)failed);
+    if (failed != NULL) fail_msg("worker %d: a call failed: %s", t, (char *)failed);
     for (int s = 0; s < SETS; ++s) assert_outputs(&workers[t].rig, (s + 1) % SETS, inputs[t][s]);
     for (int s = 0; s < SETS; ++s) release_tensors(heap(), inputs[t][s], 2);
     fake_backend(&fake)->capture->destroy(device, workers[t].captured);

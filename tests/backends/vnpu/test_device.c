@@ -58,7 +58,7 @@ static void blocks_are_apart_poisoned_and_checked(void **state) {
   clv__vnpu_space_close(space);
 }
 
-/* Returns whether reading a byte is a fault, tried in a process of its own. */
+/* Returns whether reading the byte at `at` is a fault, tried in a process of its own. */
 static bool faults(const volatile uint8_t *at) {
   fflush(NULL);
   const pid_t child = fork();

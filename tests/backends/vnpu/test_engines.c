@@ -73,7 +73,8 @@ typedef struct notice {
   atomic_bool wrong;
 } notice;
 
-/* The work that must be complete when a stream or event is reached, determined by executing all commands in sequence. */
+/* What must have happened before the next command of a stream, or before an event is complete, determined by executing all
+ * commands in sequence. */
 typedef struct order {
   uint32_t seen[STREAMS]; /* per stream, the last cell that is already written; COMMANDS: none */
   int failure;            /* number of the work that failed, from 1; 0: none */
@@ -399,7 +400,7 @@ static void small_copies_wait_for_company(void **state) {
     assert_ok(clv__vnpu_event_record(&r.queue, event, stream, &error), error);
     assert_true(is_asleep(&r, CLV__VNPU_COMPUTE) && is_asleep(&r, CLV__VNPU_DMA));
     go_on(&r, how, stream, other, event, memory);
-    if (how != LARGE) assert_int_equal(*there, 40 + how); /* the large copy overwrites the byte of the small one */
+    if (how != LARGE) assert_int_equal(*there, 40 + how); /* the large copy overwrites the bytes of the small one */
     rig_close(&r);
   }
 }

@@ -106,8 +106,8 @@ static void layouts_are_right_and_small(void **state) {
   }
 }
 
-/* Moves one piece of a valid layout, or shrinks the scratch. The check must fail if, and only if, two live pieces overlap or a
- * piece exceeds the scratch. */
+/* Moves one piece of a valid layout, or shrinks the scratch. The check must fail if, and only if, two pieces that are live at
+ * the same time overlap, or a piece exceeds the scratch or is not aligned. */
 static void the_check_sees_every_overlap(void **state) {
   (void)state;
   uint64_t seed = 2;

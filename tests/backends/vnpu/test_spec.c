@@ -121,7 +121,7 @@ static void mistakes_are_named(void **state) {
     assert_true(status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND);
     for (int k = 0; k < 3; ++k) {
       if (strstr(error.message, cases[i].says[k]) == NULL) {
-        fail_msg("case %zu: '%s' does not say '%s'", i, error.message, cases[i].says[k]);
+        fail_msg("case %zu: the error message '%s' does not contain '%s'", i, error.message, cases[i].says[k]);
       }
     }
   }

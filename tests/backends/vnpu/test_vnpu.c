@@ -99,7 +99,7 @@ static void partitions_equal_evaluation(void **state) {
   b->close(device);
 }
 
-/* Compiles the first `count` nodes of the sum for a device with this limit. */
+/* Compiles the first `count` nodes of `graph` for a device whose description sets the limit `limit` to `most`. */
 static clv_status compile_sum(const clv_graph *graph, const clv_tensor *types, uint32_t count, const char *limit, uint32_t most,
                               clv_error *error) {
   static const clv_node_id nodes[] = {0, 1, 2};
@@ -155,7 +155,7 @@ static void expect_misaligned(fake_rig *r, const char *name) {
   snprintf(wanted, sizeof wanted, "'%s': device address 0x4", name);
   assert_int_equal(r->b->execute(r->device, r->session.instance, r->session.stream, &r->args, &error), CLV_INVALID_ARGUMENT);
   if (strstr(error.message, wanted) == NULL || strstr(error.message, "not a multiple of the device's alignment of 512") == NULL)
-    fail_msg("'%s': %s", name, error.message);
+    fail_msg("the error message '%s' does not name the operand '%s', its address and the alignment", error.message, name);
 }
 
 /* Every operand must be aligned as the description says: inputs, outputs, weights, constants and scratch. An error names the
@@ -330,7 +330,7 @@ static void scratch_is_poisoned_before_every_run(void **state) {
   x.data = &one;
   fake_session session;
   assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
-  assert_int_equal(executable->scratch_bytes, 64);                            /* the intermediate value uses four of them */
+  assert_int_equal(executable->scratch_bytes, 64);                            /* the intermediate value uses four bytes */
   assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error); /* the instance allocates its own scratch */
   clv__release(heap(), y.data);
   uint8_t *scratch = clv__vnpu_space_translate(device->space, session.instance->scratch, 64);
