@@ -164,8 +164,7 @@ typedef struct test_input {
   clv_dtype dtype;
   int32_t rank;
   char axes[CLV_MAX_RANK];
-  int64_t limit; /* unused */
-  char limit_axis;
+  char limit_axis; /* the letter after '<'; 0: none */
 } test_input;
 
 typedef struct setting {
