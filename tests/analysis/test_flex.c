@@ -70,7 +70,8 @@ static void expect(const operands *o, const clv_tensor *y, double tolerance) {
       double expected = 0;
       for (int64_t k = 0; k < KEYS; ++k) expected -= shares[k] / sum * number(o, 2, (pair * KEYS + k) * WIDTH + i);
       const double found = clv__tensor_get(y, (size_t)(row * WIDTH + i));
-      if (!(fabs(found - expected) <= tolerance)) fail_msg("row %d is %g, %g expected", (int)row, found, expected);
+      if (!(fabs(found - expected) <= tolerance))
+        fail_msg("row %d, column %d is %g, expected %g", (int)row, (int)i, found, expected);
     }
   }
 }

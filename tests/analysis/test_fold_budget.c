@@ -144,7 +144,8 @@ static void hostile_models(void **state) {
     m.peak = before;
     assert_ok(clv__shapes_infer(graph, NULL, 0, CLV__FOLD_ALL, &shapes, &error), error);
     if (m.peak - before > MOST_BYTES)
-      fail_msg("seed %llu, %s%s: %zu bytes", (unsigned long long)seed, what, in_branch ? " in a branch" : "", m.peak - before);
+      fail_msg("seed %llu, %s%s: inference allocates %zu bytes, more than the maximum of %zu", (unsigned long long)seed, what,
+               in_branch ? " in a branch" : "", m.peak - before, (size_t)MOST_BYTES);
     const clv_node_id small = graph->values[graph->outputs[2]].producer;
     assert_true(shapes->node_folded[small]);
     const int64_t *squares = shapes->types[graph->outputs[2]].data;
@@ -155,7 +156,9 @@ static void hostile_models(void **state) {
   }
 }
 
-/* Whether Neg of a constant of `count` floats is computed, and the constant itself, if at most `fold_bytes` may be. */
+/* Infers a graph with a constant of `count` floats and a Neg of it, with `fold_bytes` as the limit on computed constants
+ * (0: the default). Sets `is_filled` to whether inference computes the constant, and `is_negated` to whether it computes
+ * the Neg. */
 static void fill_and_negate(uint64_t fold_bytes, int64_t count, bool *is_filled, bool *is_negated) {
   test_graph g;
   clv_error error = {0};
@@ -176,7 +179,8 @@ static void fill_and_negate(uint64_t fold_bytes, int64_t count, bool *is_filled,
   clv_graph_destroy(graph);
 }
 
-/* The option, and the memory behind constants that repeat one element: 2^-10 of their size. */
+/* The graph's option fold_bytes changes the budget. A constant that repeats one element costs little of the budget, because it
+ * occupies only 2^-10 of its size in memory. */
 static void the_limit_is_an_option(void **state) {
   (void)state;
   static const struct {
@@ -192,7 +196,8 @@ static void the_limit_is_an_option(void **state) {
     bool is_filled, is_negated;
     fill_and_negate(cases[i].fold_bytes, cases[i].count, &is_filled, &is_negated);
     if (is_filled != cases[i].is_filled || is_negated != cases[i].is_negated)
-      fail_msg("case %zu: filled %d, negated %d", i, is_filled, is_negated);
+      fail_msg("case %zu: constant computed: %d, expected %d; its Neg computed: %d, expected %d", i, is_filled,
+               cases[i].is_filled, is_negated, cases[i].is_negated);
   }
 }
 

@@ -1,6 +1,6 @@
-/* Calls inference and kernels of the operators that move data with what an untrusted model may contain: random counts, dtypes,
- * ranks, dims, attributes and data, most of it invalid. Each call must return an error with a message, or write only within its
- * outputs. With sanitizers, the test also finds reads outside of them. */
+/* Tests the operators that move data. Calls their inference and their kernels with what an untrusted model may contain: random
+ * counts, dtypes, ranks, dims, attributes and data, most of it invalid. Each call must return an error with a message, or write
+ * only within its outputs. With sanitizers, the test also finds reads outside of inputs and outputs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,7 +232,7 @@ static void nonsense(void **state) {
     for (const clv__op *op = families[f]; op->name != NULL; ++op) {
       int ran = 0;
       for (int i = 0; i < per_op; ++i) ran += attack(h, op);
-      if (ran == 0) fail_msg("%s: none of %d random calls ran, so this test checks nothing", op->name, per_op);
+      if (ran == 0) fail_msg("%s: none of %d random calls succeeded, so the kernel is not tested", op->name, per_op);
     }
   }
   free(h);

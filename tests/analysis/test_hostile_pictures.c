@@ -1,6 +1,6 @@
-/* Calls operators on images and signals, recurrent operators, 8-bit products and losses with randomly changed cases of the
- * conformance kit. A change affects a dim, a rank, a dtype, an attribute, an element, or omits an input. Each call must return an
- * error with a message, or write only within its output. */
+/* Tests operators on images and signals, recurrent operators, 8-bit matrix products and losses. Calls them with cases of the
+ * conformance kit that are changed at random. A change affects a dim, a rank, a dtype, an attribute, an element, or omits an
+ * input. Each call must return an error with a message, or write only within its output. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

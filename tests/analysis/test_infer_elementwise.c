@@ -93,7 +93,8 @@ static void test_broadcast(void **state) {
   expect_refused(&r, "bool");
 }
 
-/* Checks the content of `op` on two vectors of three elements, which may be symbols or unknown. */
+/* Checks the elements that inference finds for the output of `op` on two vectors of three elements. An element may be a symbol
+ * or unknown. */
 static void expect_elements(const char *op, const int64_t *a, const int64_t *b, const int64_t *wanted) {
   clv__content left = {.known = true, .count = 3}, right = {.known = true, .count = 3};
   memcpy(left.elements, a, 3 * sizeof *a);
@@ -105,7 +106,7 @@ static void expect_elements(const char *op, const int64_t *a, const int64_t *b, 
   assert_true(r.content.known && r.content.count == 3);
   for (int i = 0; i < 3; ++i) {
     if (r.content.elements[i] != wanted[i])
-      fail_msg("%s: element %d has the wrong value %lld", op, i, (long long)r.content.elements[i]);
+      fail_msg("%s: element %d is %lld, expected %lld", op, i, (long long)r.content.elements[i], (long long)wanted[i]);
   }
 }
 

@@ -1,4 +1,4 @@
-/* How often the values of a partition were rounded, and the grids they lie on. */
+/* How often the values of a partition were rounded, and the quantisation grids on which their numbers lie. */
 #include "models.h"
 #include "support.h"
 
@@ -16,7 +16,7 @@ static void expect(const clv_graph_view *view, const clv__rounding *roundings, c
     assert_float_equal(roundings[v].step, step, 1e-7);
     return;
   }
-  fail_msg("no value %s", name);
+  fail_msg("the graph has no value %s", name);
 }
 
 static void steps_follow_the_grid(void **state) {

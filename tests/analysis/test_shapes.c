@@ -235,7 +235,7 @@ static void repeated_values(void **state) {
     assert_int_equal((uintptr_t)data % 64, 0);
     for (int64_t k = 0; k < fills[i].rows * COLUMNS; ++k) {
       if (data[k] != fills[i].value)
-        fail_msg("'%s': element %lld has the wrong value %g", fills[i].name, (long long)k, (double)data[k]);
+        fail_msg("'%s': element %lld is %g, expected %g", fills[i].name, (long long)k, (double)data[k], (double)fills[i].value);
     }
   }
   assert_ptr_equal(made[0]->data, made[1]->data);
@@ -277,7 +277,8 @@ static void unaligned_and_declared(void **state) {
   clv__builder_type(g.builder, test_graph_value(&g, "t"), &type);
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 6));
   test_graph_node(&g, "", "Reshape", "x,t", "y");
-  test_graph_node(&g, "", "Mystery", "x", "m"); /* an unknown operator: its output has the declared type, or none */
+  test_graph_node(&g, "", "Mystery", "x",
+                  "m"); /* an unknown operator: its output has the type declared for it, otherwise no type */
   test_graph_node(&g, "", "Relu", "m", "r");
   test_graph_node(&g, "", "Mystery", "x", "q");
   test_graph_node(&g, "", "Relu", "q", "p");

@@ -82,7 +82,7 @@ static pthread_t broken_main;
 typedef struct broken_thing {
   const void *pointer, *of; /* an executable or instance; for an instance: its executable */
   uint32_t nodes, outputs;
-  char op[64]; /* operator of its node, if it has only one */
+  char op[64]; /* the operator of the executable's node, if it has only one node; otherwise empty */
   bool is_rotten;
 } broken_thing;
 
@@ -292,7 +292,7 @@ static clv_status broken_refused_room(void *cookie, uint32_t index, const clv_te
   return CLV_OK;
 }
 
-static const clv_stream *broken_last_stream; /* stream of the last execution, if it has not been synchronized since */
+static const clv_stream *broken_last_stream; /* stream of the last execution; NULL: it was synchronized since */
 
 /* Fault last_bindings: executions that are enqueued before the stream is synchronized all use the first input of the first one.
  */

@@ -59,7 +59,7 @@ static void every_case_is_the_same_twice(void **state) {
     clv__check_case_finish(&two);
     clv__check_case_finish(&other);
   }
-  assert_true(differ > count * 9 / 10); /* the rest have no elements, or values that the row states */
+  assert_true(differ > count * 9 / 10); /* the data of other cases are empty, or do not depend on the seed */
 }
 
 static int compare_texts(const void *a, const void *b) {
@@ -200,7 +200,7 @@ static void an_operator_has_one_family(void **state) {
     const family *f = &families[i];
     for (const clv__op *op = f->ops; op->name != NULL; ++op) {
       if (clv__op_find(op->domain, op->name) != op)
-        fail_msg("%s is in family %s, but clv__op_find() finds it in another", op->name, f->name);
+        fail_msg("clv__op_find() does not return the entry for %s in family %s", op->name, f->name);
       const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
       if (kernel != NULL && !has_kernel(f, kernel)) {
         fail_msg("%s is in family %s, but its kernel is not", op->name, f->name);
@@ -210,7 +210,8 @@ static void an_operator_has_one_family(void **state) {
       if (!has_op(f, kernel->domain, strlen(kernel->domain), kernel->op, strlen(kernel->op))) {
         fail_msg("family %s has a kernel for %s, but no inference", f->name, kernel->op);
       }
-      if (clv__kernel_find(kernel->domain, kernel->op) != kernel) fail_msg("%s has two kernels", kernel->op);
+      if (clv__kernel_find(kernel->domain, kernel->op) != kernel)
+        fail_msg("clv__kernel_find() does not return the kernel for %s in family %s", kernel->op, f->name);
     }
     check_rows(f);
   }
@@ -328,7 +329,7 @@ static void every_operator_has_cases(void **state) {
       const bool has_body = (op->flags & CLV__OP_HAS_BODY) != 0;
       if (kernel == NULL && !has_body) continue; /* there is no kernel to compare with */
       const tally t = tally_of(op, ops, dtypes, count);
-      if (t.found < (has_body ? 2u : 3u)) fail_msg("%s has %u cases", op->name, (unsigned)t.found);
+      if (t.found < (has_body ? 2u : 3u)) fail_msg("%s has only %u cases", op->name, (unsigned)t.found);
       if (kernel != NULL) wrong += check_dtypes(op, kernel, t.dtypes);
     }
   }

@@ -50,17 +50,21 @@ static inline void expect(const char *arguments, int status, const char *prints,
   outcome result = run(arguments);
   bool fine = result.status == status && (prints == NULL || strcmp(result.out, prints) == 0) &&
               (complains == NULL || strcmp(result.err, complains) == 0);
-  if (!fine) fail_msg("cleave %s: status %d\n%s\n%s", arguments, result.status, result.out, result.err);
+  if (!fine)
+    fail_msg("cleave %s: status %d, expected %d\nstandard error:\n%s\nexpected:\n%s\nstandard output:\n%s\nexpected:\n%s",
+             arguments, result.status, status, result.err, complains == NULL ? "(anything)" : complains, result.out,
+             prints == NULL ? "(anything)" : prints);
   release(&result);
 }
 
-/* Checks the exit status, and that standard error is a single line that contains `part`. */
+/* Checks the exit status, and that standard error is a single line that begins with "cleave: " and contains `part`. */
 static inline void expect_error(const char *arguments, int status, const char *part) {
   outcome result = run(arguments);
   size_t length = strlen(result.err);
   bool one_line = length > 0 && strchr(result.err, '\n') == result.err + length - 1;
   if (result.status != status || !one_line || strstr(result.err, part) == NULL || strncmp(result.err, "cleave: ", 8) != 0) {
-    fail_msg("cleave %s: status %d\n%s\n%s", arguments, result.status, result.out, result.err);
+    fail_msg("cleave %s: expected status %d and one line 'cleave: ...' with '%s'; status %d, error:\n%s\noutput:\n%s", arguments,
+             status, part, result.status, result.err, result.out);
   }
   release(&result);
 }
@@ -71,7 +75,8 @@ static inline json_t *document(const char *arguments, int status) {
   json_error_t where;
   json_t *root = json_loads(result.out, 0, &where);
   if (result.status != status || root == NULL)
-    fail_msg("cleave %s: status %d: %s\n%s", arguments, result.status, where.text, result.err);
+    fail_msg("cleave %s: expected status %d and a JSON document; status %d, JSON error '%s', standard error:\n%s", arguments,
+             status, result.status, root == NULL ? where.text : "", result.err);
   release(&result);
   return root;
 }

@@ -1,6 +1,6 @@
 /* Tests what `cleave bench` offers beyond one model on one list of devices: statistics of the samples, durations, batches,
- * tables of several configurations in all formats, and comparisons by turns. The tests compare measured times only with each
- * other, never with fixed limits. */
+ * tables of several configurations in all formats, and comparisons of configurations that run in turns. The tests compare
+ * measured times only with each other, never with fixed limits. */
 #include <math.h>
 
 #include "outcome.h"
@@ -9,13 +9,13 @@
 
 static double number(const json_t *object, const char *name) {
   const json_t *found = member(object, name);
-  if (!json_is_number(found)) fail_msg("'%s' is not a number", name);
+  if (!json_is_number(found)) fail_msg("the JSON value of '%s' is not a number", name);
   return json_number_value(found);
 }
 
 static const char *text(const json_t *object, const char *name) {
   const json_t *found = member(object, name);
-  if (!json_is_string(found)) fail_msg("'%s' is not a text", name);
+  if (!json_is_string(found)) fail_msg("the JSON value of '%s' is not a string", name);
   return json_string_value(found);
 }
 
@@ -49,7 +49,7 @@ static void check_statistics(json_t *row, const double *percents, size_t percent
   for (size_t p = 0; p < percent_count; ++p) {
     char name[32];
     snprintf(name, sizeof name, "p%g", percents[p]);
-    size_t rank = 1; /* the first sample such that at least that share of all samples is no larger */
+    size_t rank = 1; /* of the smallest sample that at least percents[p] % of all samples do not exceed */
     while (100.0 * (double)rank < percents[p] * (double)count - 1e-6) ++rank;
     const double expected = percents[p] == 50 ? median : samples[rank - 1];
     assert_float_equal(number(latency, name), expected, 1e-6 * mean);
@@ -119,7 +119,7 @@ static void test_sweep(void **state) {
   json_t *rows = member(root, "rows");
   assert_int_equal(json_array_size(rows), 24);
   assert_true(json_is_false(member(root, "interrupted")));
-  for (size_t i = 0; i < 24; ++i) { /* the in-flight requests vary fastest */
+  for (size_t i = 0; i < 24; ++i) { /* in the order of rows, the number of requests in flight varies fastest */
     static const int in_flight[] = {1, 2, 16};
     json_t *row = json_array_get(rows, i);
     assert_string_equal(text(row, "model"), i < 12 ? "seven.onnx" : "batched.onnx");
@@ -145,7 +145,7 @@ static void test_batch(void **state) {
     assert_int_equal(number(row, "batch"), batch);
     assert_float_equal(number(row, "inferences_per_second"), batch * rate, 1e-6 * batch * rate);
   }
-  for (size_t i = 2; i < 4; ++i) { /* seven.onnx has a fixed batch: its rows report it; the others were measured */
+  for (size_t i = 2; i < 4; ++i) { /* the rows of seven.onnx, whose batch is fixed, have errors instead of measurements */
     const json_t *row = json_array_get(rows, i);
     assert_non_null(
         strstr(text(row, "error"), i == 2 ? "the model has no batch of 3: input '" : "the model has no batch of 5: "));
@@ -241,7 +241,7 @@ static void test_removed_devices(void **state) {
   assert_true(json_is_null(member(second, "error")));
   json_decref(root);
   outcome table = run("bench seven.onnx -q" QUICK "--devices gpu:7,cpu --devices cpu,npu");
-  if (table.status != 0) fail_msg("%s%s", table.out, table.err);
+  if (table.status != 0) fail_msg("status %d, expected 0\n%s%s", table.status, table.out, table.err);
   assert_non_null(strstr(table.out, "\ncpu "));
   assert_non_null(strstr(table.out, "\ncpu,npu "));
   release(&table);
@@ -279,7 +279,8 @@ static void test_compare(void **state) {
   assert_true(json_is_null(member(comparison, "ratio")));
   json_decref(root);
   outcome shown = run("bench seven.onnx -q --runs 5 --compare-with npu --npu-spec exact.json --in-flight 1,2 --pin relu=cpu");
-  assert_int_equal(shown.status, 0); /* the pin is for the plan on the cpu alone */
+  /* --pin applies to the plan for cpu, but not to that for npu, where it would be an error. */
+  assert_int_equal(shown.status, 0);
   assert_non_null(strstr(shown.out, "  ratio"));
   assert_non_null(strstr(shown.out, "agree\n"));
   assert_non_null(strstr(shown.out, "'ratio': the time of a run, divided by that of cpu: "));
@@ -287,7 +288,8 @@ static void test_compare(void **state) {
   outcome planned = run("plan seven.onnx -q --devices npu,cpu --npu-spec all -o plan.json");
   assert_int_equal(planned.status, 0);
   release(&planned);
-  shown = run("bench plan.json -q --runs 3 --compare-with cpu --npu-spec all"); /* the peer gets the plan's model */
+  /* For cpu, the model of plan.json is planned again. */
+  shown = run("bench plan.json -q --runs 3 --compare-with cpu --npu-spec all");
   assert_int_equal(shown.status, 0);
   assert_non_null(strstr(shown.out, "\nnpu,cpu "));
   assert_non_null(strstr(shown.out, "agree\n"));

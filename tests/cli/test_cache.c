@@ -5,13 +5,15 @@
 #include "formats/onnx/onnx.h"
 #include "models.h"
 
-/* Runs `cleave ARGUMENTS`. Checks the exit status, and that the output contains `part`. */
+/* Runs `cleave ARGUMENTS`. Checks the exit status, and that standard error (if `status` is 2) or standard output (otherwise)
+ * contains `part`. */
 static void expect(const char *arguments, int status, const char *part) {
   char line[8192];
   snprintf(line, sizeof line, "'%s' %s", command, arguments);
   int is = shell(line);
   if (is != status || strstr(status == 2 ? err : out, part) == NULL)
-    fail_msg("cleave %s: status %d\n%s\n%s", arguments, is, out, err);
+    fail_msg("cleave %s: expected status %d and '%s'; status %d, standard error:\n%s\nstandard output:\n%s", arguments, status,
+             part, is, err, out);
 }
 
 static json_t *document(const char *arguments, int status) {

@@ -17,7 +17,8 @@ static int run(const char *arguments) {
 
 static void expect(const char *arguments, int status, const char *part) {
   int is = run(arguments);
-  if (is != status || strstr(out, part) == NULL) fail_msg("cleave check-backend %s: status %d\n%s", arguments, is, out);
+  if (is != status || strstr(out, part) == NULL)
+    fail_msg("cleave check-backend %s: expected status %d and '%s'; status %d, output:\n%s", arguments, status, part, is, out);
 }
 
 static void test_table(void **state) {

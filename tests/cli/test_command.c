@@ -26,7 +26,7 @@ static void test_usage(void **state) {
   expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, but the devices are cpu");
 }
 
-/* No option overwrites the model or, by mistake, the plan file. */
+/* No option overwrites the model. Only -o may overwrite the plan file. */
 static void test_targets(void **state) {
   (void)state;
   expect_error("plan seven.onnx -o seven.onnx", 2, "is the model itself");
@@ -205,7 +205,7 @@ static void test_run_options(void **state) {
   };
   for (size_t i = 0; i < sizeof fine / sizeof *fine; ++i) {
     outcome result = run(fine[i]);
-    if (result.status != 0) fail_msg("cleave %s: %s", fine[i], result.err);
+    if (result.status != 0) fail_msg("cleave %s: status %d, expected 0: %s", fine[i], result.status, result.err);
     release(&result);
   }
   expect_error("run seven.onnx --graph maybe", 2, "option '--graph': 'maybe' is not one of off|on|auto");
@@ -231,7 +231,9 @@ static void expect_taken_out(const char *arguments, const char *why) {
   const char *at = strstr(result.out, "npu was removed: ");
   bool fine = result.status == 0 && strncmp(result.out, alone.out, strlen(alone.out)) == 0 && at != NULL;
   fine = fine && strstr(at, why) != NULL && strstr(at, ": 2 partitions were moved to cpu; recovery took ") != NULL;
-  if (!fine) fail_msg("cleave %s: status %d\n%s\n%s", line, result.status, result.out, result.err);
+  if (!fine)
+    fail_msg("cleave %s: expected status 0, the CPU's output, and that npu was removed: '%s'; status %d, error:\n%s\noutput:\n%s",
+             line, why, result.status, result.err, result.out);
   release(&alone);
   release(&result);
 }
@@ -372,7 +374,7 @@ static void test_run(void **state) {
   free(svg);
 }
 
-/* Values written by --dump are inputs of another run. --verify reports a device that computes in bf16. */
+/* --dump writes a value to a file that --input can read. --verify reports a device that computes in bf16. */
 static void test_dump_and_verify(void **state) {
   (void)state;
   expect("run seven.onnx --dump r2 --dump cc --output-dir inner -q", 0, "", "");

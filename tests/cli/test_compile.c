@@ -26,27 +26,28 @@ static uint32_t count_of(const char *text, const char *part) {
   return count;
 }
 
-/* Runs the command with -v, and checks how many of the NPU's partitions were `loaded` from the directory and how many were
- * `compiled`. */
+/* Runs the command, whose arguments must include -v. Checks how many of the NPU's partitions were `loaded` from the directory,
+ * and how many were `compiled`. */
 static void expect_origins(const char *arguments, uint32_t loaded, uint32_t compiled) {
   outcome result = run(arguments);
   uint32_t from_folder = count_of(result.err, "on npu: loaded from the compiled directory"),
            made = count_of(result.err, "on npu: compiled");
   if (result.status != 0 || from_folder != loaded || made != compiled)
-    fail_msg("cleave %s: exit status %d, %u executables loaded and %u compiled, which is wrong\n%s", arguments, result.status,
-             from_folder, made, result.err);
+    fail_msg("cleave %s: status %d, %u executables loaded and %u compiled; expected status 0, %u and %u\n%s", arguments,
+             result.status, from_folder, made, loaded, compiled, result.err);
   release(&result);
 }
 
 static void expect_note(const char *arguments, const char *part) {
   outcome result = run(arguments);
   if (result.status != 0 || strstr(result.err, part) == NULL)
-    fail_msg("cleave %s: status %d\n%s", arguments, result.status, result.err);
+    fail_msg("cleave %s: expected status 0 and a note with '%s'; status %d, standard error:\n%s", arguments, part, result.status,
+             result.err);
   release(&result);
 }
 
 static void expect_shell(const char *line) {
-  if (shell(line) != 0) fail_msg("%s: %s", line, err);
+  if (shell(line) != 0) fail_msg("the shell command '%s' failed: %s", line, err);
 }
 
 static void test_usage(void **state) {
@@ -190,7 +191,7 @@ static void test_lists(void **state) {
   }
 }
 
-/* The directory contains the devices' descriptions, the profile, and the options of compiling, which a run uses again. */
+/* The directory contains the devices' descriptions, the profile, and the options of compiling. A run uses all of them again. */
 static void test_settings(void **state) {
   (void)state;
   write_text("few.json", "{\"operators\": {\"Conv\": {}, \"Relu\": {}}}");

@@ -19,7 +19,8 @@ static void expect(const char *arguments, int status, const char *part) {
   assert_true(snprintf(line, sizeof line, "'%s' gnn %s", command, arguments) < (int)sizeof line);
   int is = shell(line);
   if (is != status || strstr(status == 0 ? out : err, part) == NULL) {
-    fail_msg("cleave gnn %s: status %d\n%s\n%s", arguments, is, out, err);
+    fail_msg("cleave gnn %s: expected status %d and '%s'; status %d, standard error:\n%s\nstandard output:\n%s", arguments,
+             status, part, is, err, out);
   }
 }
 
@@ -124,7 +125,8 @@ static void help_is_of_the_verb(void **state) {
     snprintf(arguments, sizeof arguments, "%s --help", texts[i].verb);
     expect(arguments, 0, texts[i].usage);
     if (strstr(out, texts[i].has) == NULL || strstr(out, texts[i].has_not) != NULL || strstr(out, "\nExamples\n") == NULL)
-      fail_msg("the help text of %s is not the expected one:\n%s", texts[i].verb, out);
+      fail_msg("the help text of %s must contain '%s' and 'Examples', but not '%s':\n%s", texts[i].verb, texts[i].has,
+               texts[i].has_not, out);
     strcpy(first, out);
     snprintf(arguments, sizeof arguments, "--help %s", texts[i].verb);
     expect(arguments, 0, texts[i].usage);

@@ -197,7 +197,7 @@ static void sessions_share(void **state) {
   assert_int_equal(third.counters.uploaded_bytes, 0);
   clv__executables_finish(&first);
   clv__executables_finish(&third);
-  check_run(graph, plan, "after the first has gone");
+  check_run(graph, plan, "after the first and the third executables were destroyed");
   clv__executables_finish(&second);
   start(&m, plan, false, &first); /* the executables and weights were freed with their last user, so they are made again */
   assert_int_equal(first.counters.from_memory, 0);
@@ -230,7 +230,7 @@ static void equal_models_share(void **state) {
     clv__executables_finish(&programs[order]);
     clv_plan_destroy(plans[order]);
     clv_graph_destroy(graphs[order]);
-    check_run(graphs[1 - order], plans[1 - order], "the other one");
+    check_run(graphs[1 - order], plans[1 - order], "the model that remains");
     /* Constants are now compared with those of the remaining model: a third equal model still finds the executables. */
     clv_graph *third = build(&m.counting.allocator, (variant){"third", 4, 1, 0, 0});
     clv_plan *plan = machine_plan(&m, third, "thirdn3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
@@ -297,7 +297,7 @@ static void coming_and_going(void **state) {
   for (int step = 0; step < STEPS; ++step) {
     uint32_t i = (uint32_t)(test_random(&seed) % PLACES);
     if (places[i].graph != NULL) {
-      if (test_random(&seed) % 2 == 0) check_run(places[i].graph, places[i].plan, "before it is destroyed");
+      if (test_random(&seed) % 2 == 0) check_run(places[i].graph, places[i].plan, "a model before it is destroyed");
       clv__executables_finish(&places[i].executables);
       clv_plan_destroy(places[i].plan);
       clv_graph_destroy(places[i].graph);
@@ -310,7 +310,7 @@ static void coming_and_going(void **state) {
     places[i].plan = machine_plan(&m, places[i].graph, test_random(&seed) % 2 == 0 ? "*n1=cpu" : NULL,
                                   (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
     start(&m, places[i].plan, false, &places[i].executables);
-    check_run(places[i].graph, places[i].plan, "new");
+    check_run(places[i].graph, places[i].plan, "a new model");
   }
   for (int i = 0; i < PLACES; ++i) {
     if (places[i].graph == NULL) continue;
@@ -346,7 +346,7 @@ static void hits_and_misses(void **state) {
                 "no executable with this graph structure");
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_COMPILED, "other device or driver than");
   assert_int_equal(folder_look(f.path).whole, 8);
-  /* The next time, all of them are in the cache. */
+  /* The next time, all of these executables are in the cache. */
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"x", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_DISK, NULL);
@@ -688,7 +688,7 @@ static int fill(const folder *f, uint64_t seed, uint32_t rounds) {
                                                (uint32_t)(test_random(&seed) % 6)});
     clv_plan *plan =
         machine_plan(&m, graph, test_random(&seed) % 2 == 0 ? "n2=cpu" : NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    check_run(graph, plan, "while others are killed");
+    check_run(graph, plan, "a model with a shared cache");
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
     machine_close(&m);

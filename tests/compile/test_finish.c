@@ -211,7 +211,7 @@ static void all_at_once(void **state) {
   clv__executables_drop(&executables, 0, &one);
   clv__executables_finish(&executables);
   late.log[0] = '\0';
-  /* After that, executables are loaded from the cache. */
+  /* No session has the executables any more, so they are loaded from the cache. */
   assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "load load finish(2)");
   assert_int_equal(executables.counters.from_disk, 2);
@@ -265,7 +265,7 @@ static void failure(void **state) {
   assert_int_equal(executables.failed_device, 0);
   assert_int_equal(late.live, 0);
   late.log[0] = '\0';
-  scene_run(&s, "without it"); /* the session uses the other device instead */
+  scene_run(&s, "after the build failed"); /* the session moves the partitions to the other device */
   assert_non_null(strstr(late.log, "compile compile finish(2) destroy destroy"));
   assert_null(strstr(late.log, "save"));
   scene_close(&s);
@@ -292,7 +292,7 @@ static void kept_ones_that_cannot_be_built(void **state) {
   clv__executables_finish(&executables);
   late.fail_from_disk = false;
   late.log[0] = '\0';
-  scene_run(&s, "kept anew");
+  scene_run(&s, "loaded again from the cache");
   assert_int_equal(strncmp(late.log, "load load finish(2)", 19), 0);
   scene_close(&s);
   folder_remove(f.path);

@@ -142,7 +142,8 @@ static void test_failing_devices(void **state) {
   target_in(&f, path);
   bench_open(&b);
   interposer_set_hook(b.counted, fail_slot, &slot);
-  assert_int_not_equal(write_folder(&b, path, NULL, &error), CLV_OK); /* the partition must not move to another device */
+  assert_int_not_equal(write_folder(&b, path, NULL, &error),
+                       CLV_OK); /* an error, because the partition must not move to another device */
   assert_non_null(strstr(error.message, "not today"));
   assert_int_equal(count_items(f.path), 0);
   bench_close(&b);
@@ -193,7 +194,8 @@ static char *read_whole(const char *path, size_t *size_bytes) {
   return data;
 }
 
-/* Bytes of the list are changed, and sometimes the list ends there. Opening it must succeed or return an error. */
+/* The file that lists the folder's contents gets one changed byte, or is cut off at a byte. Opening the folder must succeed or
+ * return an error that names the folder. */
 static void test_list_bytes(void **state) {
   (void)state;
   folder f;

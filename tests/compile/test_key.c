@@ -1,5 +1,6 @@
 /* Keys of executables: a graph with every kind of attribute, a body, symbols and constants is varied in one property at a time.
- * Each variation must change one part of the key and no other. Names of nodes and values must change no part. */
+ * Each variation must change exactly the parts of the key that VARIATIONS states for it. Names of nodes and values must change
+ * no part. */
 #include "support.h"
 
 #include <stdio.h>
@@ -240,14 +241,14 @@ static void one_thing_at_a_time(void **state) {
   (void)state;
   const clv__key first = key_of(&usual), again = key_of(&usual);
   assert_int_equal(clv__key_differences(&first, &again), 0);
-#define CHECK(expected, change)                                                                            \
-  do {                                                                                                     \
-    description d = usual;                                                                                 \
-    change;                                                                                                \
-    const clv__key key = key_of(&d);                                                                       \
-    const uint32_t parts = clv__key_differences(&first, &key);                                             \
-    if (parts != (uint32_t)(expected))                                                                     \
-      fail_msg("%s: the parts %#x of the key differ, expected %#x", #change, parts, (unsigned)(expected)); \
+#define CHECK(expected, change)                                                                                 \
+  do {                                                                                                          \
+    description d = usual;                                                                                      \
+    change;                                                                                                     \
+    const clv__key key = key_of(&d);                                                                            \
+    const uint32_t parts = clv__key_differences(&first, &key);                                                  \
+    if (parts != (uint32_t)(expected))                                                                          \
+      fail_msg("%s: the bit mask of changed parts is %#x, expected %#x", #change, parts, (unsigned)(expected)); \
   } while (0);
   VARIATIONS(CHECK)
 #undef CHECK

@@ -39,7 +39,7 @@ static void is_never_negative(void **state) {
     clv__fit fit;
     (void)clv__fit_points(points, count, &fit);
     assert_true(fit.base_ns >= 0 && fit.per_flop_ns >= 0 && fit.per_byte_ns >= 0);
-    double best = 0; /* the smallest sum of squared errors: changing one coefficient must not reduce it */
+    double best = 0; /* the sum of squared errors of the fit: changing one coefficient must not reduce it */
     for (int step = -1; step < 6; ++step) {
       clv__fit moved = fit;
       double sum = 0, *at[] = {&moved.base_ns, &moved.per_flop_ns, &moved.per_byte_ns}, size[] = {500, 5e-6, 5e-4};

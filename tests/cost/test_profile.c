@@ -105,7 +105,7 @@ static void refuse(const char *text, size_t size_bytes, const char *word) {
   if (status != CLV_INVALID_MODEL) fail_msg("expected an error with '%s', but the status is %s", word, clv_status_name(status));
   assert_null(profile);
   if (strncmp(error.message, "costs.json: ", 12) != 0 || strstr(error.message, word) == NULL)
-    fail_msg("'%s' is not in the error message: %s", word, error.message);
+    fail_msg("the error message must begin with 'costs.json: ' and contain '%s': %s", word, error.message);
 }
 
 /* Expects the error for a valid profile in which the first `from` is replaced by `to`. */
@@ -219,7 +219,7 @@ static void every_allocation_may_fail(void **state) {
   clv__profile_destroy(p.profile);
 }
 
-/* Merged in either order, two profiles of one device have everything that each of them has. */
+/* If two profiles of one device are merged, in either order, the result has the entries of both. */
 static void merges_lose_nothing(void **state) {
   (void)state;
   clv_error error = {0};

@@ -34,8 +34,9 @@ static clv__group_work work_of(counted *c, const char *names) {
 static void expect_work(counted *c, const char *names, double flops, double weights, double moved, clv__peak peak) {
   const clv__group_work work = work_of(c, names);
   if (!work.is_known || work.flops != flops || work.weight_bytes != weights || work.moved_bytes != moved || work.peak != peak)
-    fail_msg("%s: unexpected work: %g FLOPs, %g weight bytes, %g moved bytes, peak of %s", names, work.flops, work.weight_bytes,
-             work.moved_bytes, clv__peak_name(work.peak));
+    fail_msg("%s: the work%s is %g FLOPs, %g weight bytes, %g moved bytes, peak of %s; expected %g, %g, %g, %s", names,
+             work.is_known ? "" : " (unknown)", work.flops, work.weight_bytes, work.moved_bytes, clv__peak_name(work.peak), flops,
+             weights, moved, clv__peak_name(peak));
 }
 
 /* y = relu(x @ w + b) and z = y * y are outputs of the graph. Every value that enters or leaves a group counts once. */

@@ -61,7 +61,8 @@ static void names(void **state) {
     clv_error error = {0};
     clv_status status = try_open(context, cases[i].list, cases[i].spec_count, specs, cases[i].option, &error);
     if (status != cases[i].status || strstr(error.message, cases[i].text) == NULL) {
-      fail_msg("the list '%s' gives an unexpected result: %s: %s", cases[i].list, clv_status_name(status), error.message);
+      fail_msg("the list '%s' gives %s and '%s'; expected %s and a message with '%s'", cases[i].list, clv_status_name(status),
+               error.message, clv_status_name(cases[i].status), cases[i].text);
     }
   }
   clv_error error = {0};
@@ -317,7 +318,7 @@ static clv_status absent(void *self, const clv_host *host, const clv_device_conf
   return clv__error_set(error, CLV_NOT_SUPPORTED, "there is no such card");
 }
 
-/* A device of a list that is not supported here is skipped if another one is left. */
+/* A listed device that this machine does not have is skipped if another device of the list can be opened. */
 static void a_device_that_is_absent(void **state) {
   (void)state;
   clv_error error = {0};
@@ -346,10 +347,10 @@ static void a_device_that_is_absent(void **state) {
   assert_string_equal(error.message, "device 'card': open: there is no such card");
   assert_int_equal(try_open(context, "card,card:1", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
   assert_string_equal(error.message, "no device of 'card,card:1' is available: device 'card': open: there is no such card");
-  /* A device is not skipped if its error is not CLV_NOT_SUPPORTED, or if no backend has its name: opening fails. */
+  /* Opening the list fails if a device's error is not CLV_NOT_SUPPORTED, or if no backend has the device's name. */
   assert_int_equal(try_open(context, "card,cpu", 0, NULL, "card:speed=1", &error), CLV_DEVICE_ERROR);
   assert_int_equal(try_open(context, "cart,cpu", 0, NULL, NULL, &error), CLV_NOT_FOUND);
-  /* An option for a skipped device is accepted; an option for a device that is not in the list is an error. */
+  /* A device with a number is skipped, too. An option for a device that is not in the list is an error. */
   assert_ok(try_open(context, "card:1,cpu", 0, NULL, NULL, &error), error);
   assert_int_equal(try_open(context, "card:1,cpu", 0, NULL, "gpu:speed=1", &error), CLV_INVALID_ARGUMENT);
   clv_context_destroy(context);

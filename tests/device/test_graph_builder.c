@@ -1,5 +1,5 @@
-/* Tests graphs that a program makes in memory (clv_graph_builder). They are equal to those of the library's own builder,
- * also with bodies (graphs inside of nodes). Every error is tested. */
+/* Tests graphs that a program makes in memory (clv_graph_builder). They must equal those of the library's own builder, also if
+ * nodes have bodies (graphs inside of nodes). Every error is tested. */
 #include "machine.h"
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__})
@@ -32,7 +32,8 @@ static clv_status repeat(clv_context *context, const clv_graph *graph, clv_owner
   clv_graph_builder *builder;
   *again = NULL;
   CLV__TRY(clv_graph_builder_create(context, graph->imports[0].version, &builder, error));
-  for (uint32_t n = graph->node_count; n > 0; --n) repeat_node(builder, graph, &graph->nodes[n - 1]); /* in the wrong order */
+  /* In reverse order, so each node is added before the nodes whose outputs it reads. */
+  for (uint32_t n = graph->node_count; n > 0; --n) repeat_node(builder, graph, &graph->nodes[n - 1]);
   for (uint32_t v = 0; v < graph->value_count; ++v) {
     const clv__value *value = &graph->values[v];
     const char *symbols[CLV_MAX_RANK] = {0};
@@ -64,7 +65,7 @@ static void graphs_are_made_again(void **state) {
     if (again->node_count != graph->node_count || again->input_count != graph->input_count)
       fail_msg("seed %u: %u nodes and %u inputs, expected %u and %u", seed, again->node_count, again->input_count,
                graph->node_count, graph->input_count);
-    assert_int_equal(strlen(actual), strlen(expected)); /* values, and so inputs, may be in another order */
+    assert_int_equal(strlen(actual), strlen(expected)); /* only the lengths, because the values may be in another order */
     for (uint32_t i = 0; i < again->output_count; ++i) {
       clv_tensor inferred = first->shapes->types[graph->outputs[i]];
       assert_int_equal(clv_graph_output_type(again, i)->dtype, inferred.dtype);

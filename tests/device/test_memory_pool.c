@@ -220,7 +220,7 @@ static void lost_devices(void **state) {
   clv_buffer *buffer = other.buffer;
   clv__memory_pool_free(m.devices, &other);
   assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error),
-            error); /* reuses the block, because the lost device cannot access its memory space */
+            error); /* reuses the block, because the lost device cannot access the block's memory space */
   assert_ptr_equal(other.buffer, buffer);
   clv__memory_pool_free(m.devices, &other);
   assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error);

@@ -42,8 +42,9 @@ static clv_devices *open_list(clv_context *context, const char *list, const char
   options.device_options = &option;
   clv_status came = clv_devices_open(context, &options, &devices, &error);
   if (came != status || (says != NULL && strstr(error.message, says) == NULL)) {
-    fail_msg("devices %s, option '%s': unexpected status %s: %s", list, option != NULL ? option : "", clv_status_name(came),
-             error.message);
+    fail_msg("devices %s, option '%s': status %s and '%s'; expected %s and a message with '%s'", list,
+             option != NULL ? option : "", clv_status_name(came), error.message, clv_status_name(status),
+             says != NULL ? says : "");
   }
   return devices;
 }
@@ -133,7 +134,8 @@ static void refused(void **state) {
     clv_status status = clv_context_load_plugin(context, cases[i].path, &error);
     bool names_it = strstr(error.message, cases[i].path) != NULL;
     if (status != cases[i].status || !names_it || strstr(error.message, cases[i].says) == NULL) {
-      fail_msg("opening %s gives an unexpected result: %s: %s", cases[i].path, clv_status_name(status), error.message);
+      fail_msg("loading %s gives %s and '%s'; expected %s and a message with the path and '%s'", cases[i].path,
+               clv_status_name(status), error.message, clv_status_name(cases[i].status), cases[i].says);
     }
     assert_int_equal(error.status, status);
     assert_int_equal(counting.live, before);
@@ -323,7 +325,8 @@ static void without_memory(void **state) {
       break;
     }
     if (status != CLV_OUT_OF_MEMORY)
-      fail_msg("after allocation %zu failed, unexpected status %s: %s", fail_at, clv_status_name(status), error.message);
+      fail_msg("allocation %zu failed: status %s, expected CLV_OUT_OF_MEMORY: %s", fail_at, clv_status_name(status),
+               error.message);
   }
 }
 

@@ -97,7 +97,7 @@ static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const 
   session.struct_size = sizeof session;
   session.bucket_multiple = how.multiple;
   session.in_flight = how.in_flight;
-  session.no_fallback = true; /* a failing device must not be hidden */
+  session.no_fallback = true; /* if a device fails, the run must fail instead of moving its nodes */
   assert_ok(clv_session_create(p->plan, &session, &p->session, &error), error);
 }
 
@@ -241,8 +241,8 @@ static void verify(part *p, int64_t n, int64_t depth) {
   make_values(p, n, depth, &v);
   assert_ok(clv__session_verify(p->session, v.inputs, p->graph->input_count, &mismatch, &error), error);
   if (mismatch.partition != CLV__NO_ID) {
-    fail_msg("seed %u, %s, N %d, T %d: verification of partition %u finds %.9g, expected %.9g", (unsigned)p->seed, p->how.devices,
-             (int)n, (int)depth, mismatch.partition, mismatch.actual, mismatch.expected);
+    fail_msg("seed %u, %s, N %d, T %d: verification reports partition %u: an element is %.9g, expected %.9g", (unsigned)p->seed,
+             p->how.devices, (int)n, (int)depth, mismatch.partition, mismatch.actual, mismatch.expected);
   }
   free_values(p, &v);
 }
@@ -281,7 +281,7 @@ static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t eno
     run(&p, 9, 2, true); /* timed runs execute one step after the other */
     close_part(&p);
   }
-  if (bucketed < enough) fail_msg("only %u nodes were padded to buckets, which is too few", bucketed);
+  if (bucketed < enough) fail_msg("only %u nodes were padded to buckets, expected at least %u", bucketed, enough);
 }
 
 static void random_graphs(void **state) {
@@ -404,7 +404,8 @@ static void compilers_work_once_a_bucket(void **state) {
   close_part(&p);
 }
 
-/* [T] and [T + 1] move to the next bucket at different values of T. Crossing this edge back and forth compiles nothing again. */
+/* The sizes T and T + 1 move to the next bucket at different values of T. Runs that cross this edge back and forth compile
+ * nothing again. */
 static void to_and_fro_over_an_edge(void **state) {
   (void)state;
   static const char *const specs[] = {fixed, in_host_memory};
@@ -516,7 +517,8 @@ static bool fail_once(part *p, size_t fail, int64_t n, int64_t depth) {
   bool failed = p->m.counting.calls >= p->m.counting.fail_at;
   p->m.counting.fail_at = 0;
   if (status != CLV_OK && (!failed || status != CLV_OUT_OF_MEMORY))
-    fail_msg("the run fails with the wrong status %s: %s", clv_status_name(status), error.message);
+    fail_msg("the run with allocation %zu failing returned %s, expected %s: %s", fail, clv_status_name(status),
+             failed ? "CLV_OK or CLV_OUT_OF_MEMORY" : "CLV_OK", error.message);
   if (status == CLV_OK) check_values(p, &v, outputs); /* the run may succeed without that memory */
   free_values(p, &v);
   return !failed;

@@ -82,7 +82,7 @@ static void partitions_one_after_the_other(void **state) {
   close_scene(&s);
 }
 
-/* y = Neg(Reshape(x + b, Shape(x)[:, columns])): the sizes inside depend on those of the input only. */
+/* y = Neg(Reshape(x + b, Shape(x)[:, columns])): all sizes follow from those of the input. */
 static clv_graph *make_reshaped(const scene *s) {
   test_graph g;
   test_graph_begin(&g, &s->counting.allocator, 3);
@@ -105,7 +105,7 @@ static void open_sizes_on_one_executable(void **state) {
     open_part(&p, &s, is_reshaped ? make_reshaped(&s) : make_small(&s, "Add", true, 8), "*=logged");
     for (int64_t n = 1; n <= 6; ++n) run(&p, n, CAPTURES);
     for (int64_t n = 1; n <= 6; ++n) {
-      run_into(&p, n, p.out); /* some are bound again, because the memory grew and moved */
+      run_into(&p, n, p.out); /* if later shapes made the memory move, the capture's bindings change first */
       expect_issue(&p, 0, CLV__ISSUE_REPLAYED, "");
     }
     for (int i = 0; i < 8; ++i) run(&p, 3 + i % 2, "captured_launch");
@@ -146,7 +146,7 @@ static void a_changed_graph(void **state) {
     open_part(&soft[1], &s, make_softmax(&s, 1), NULL);
     run(&soft[1], 4, CAPTURES);
     if (strstr(s.said, "node 0 'soft'") == NULL || strstr(s.said, "axis") == NULL)
-      fail_msg("the log does not give the expected reason: %s", s.said);
+      fail_msg("the reason in the log must contain \"node 0 'soft'\" and 'axis': %s", s.said);
     run(&add, 4, "captured_launch");
     run(&soft[0], 4, "captured_launch");
     close_part(&soft[0]);
@@ -193,14 +193,14 @@ static void the_thirteenth_shape(void **state) {
 
 /* ---- Modes ---- */
 
-/* A CPU that, like some drivers, may be able to capture only in global mode. */
+/* A CPU device. If `is_global_only`, it can capture only in global mode, as some drivers. */
 static struct {
   clv_backend table;
   clv_capture_slots capture;
   const clv_backend *inner;
   bool is_global_only;
   uint32_t begun;
-  clv_capture_mode mode; /* of the last begin() */
+  clv_capture_mode mode; /* the mode that the last begin() was asked for */
 } driver;
 
 static clv_status begin_in_mode(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
@@ -325,7 +325,7 @@ static void shapes_of_a_bucket(void **state) {
   run(&p, 17, CAPTURES " " CAPTURES);
   run(&p, 3, CAPTURES " " CAPTURES);
   for (int64_t n = 1; n <= 32; ++n) run(&p, n, "captured_launch*2");
-  /* The CPU does not pad: it captures a shape once that occurs twice in a row. */
+  /* The CPU does not pad. It captures a shape in the second of two consecutive runs with it. */
   expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes differ from those of the previous run");
   run(&p, 32, "captured_launch*2");
   expect_issue(&p, 1, CLV__ISSUE_CAPTURED, "");

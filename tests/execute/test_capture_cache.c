@@ -212,7 +212,8 @@ static void check(trial *t, uint64_t seed, uint32_t step) {
   clv__capture_counters is = counters_of(t->cache), should = t->m.counters;
   if (memcmp(&is, &should, sizeof is) != 0) {
     fail_msg(
-        "seed %llu, call %u: the cache has %llu entries, %llu bytes, %llu hits, %llu evictions, expected %llu, %llu, %llu, %llu",
+        "seed %llu, call %u: counters differ from the model's: %llu entries, %llu bytes, %llu hits, %llu evictions; model: %llu, "
+        "%llu, %llu, %llu",
         (unsigned long long)seed, step, (unsigned long long)is.entries, (unsigned long long)is.bytes, (unsigned long long)is.hits,
         (unsigned long long)is.evictions, (unsigned long long)should.entries, (unsigned long long)should.bytes,
         (unsigned long long)should.hits, (unsigned long long)should.evictions);
@@ -251,7 +252,7 @@ static void one_call(trial *t, uint32_t key_count, uint64_t most_bytes) {
     void *entered = clv__capture_entry_enter(t->cache, t->entries[owner]);
     bool should = model_enter(&t->m, owner);
     assert_ptr_equal(entered, should ? &t->contents[owner] : NULL);
-    if (!should) { /* it was evicted: its owner asks again later */
+    if (!should) { /* the entry was evicted, so its owner removes it; a later call may ask for a capture again */
       clv__capture_entry_remove(t->cache, t->entries[owner]);
       model_remove(&t->m, owner);
     }
@@ -381,7 +382,7 @@ static void the_thirteenth(void **state) {
   for (uint32_t k = 0; k < 12; ++k) assert_false(use(u, k, NULL));
   assert_true(use(u, 0, NULL)); /* now key 1 is the least recently used */
   assert_false(use(u, 12, &verdict));
-  assert_int_equal(verdict, CLV__CAPTURE_EAGER_FULL); /* seen once, like key 1 */
+  assert_int_equal(verdict, CLV__CAPTURE_EAGER_FULL); /* key 12 would evict key 1, but was not seen more often */
   assert_false(use(u, 12, &verdict));
   assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(u, 12, NULL));
@@ -402,8 +403,8 @@ static void cycles_hit(void **state) {
     for (uint32_t i = 0; i < 10000; ++i) hits += use(u, (uint32_t)((i + seed) % 20), NULL);
     captures = counters_of(u->cache).captures - captures;
     if (hits < 5600 || captures > 60) {
-      fail_msg("seed %llu: the numbers of hits, %llu of 10000 runs, or of captures, %llu, are wrong", (unsigned long long)seed,
-               (unsigned long long)hits, (unsigned long long)captures);
+      fail_msg("seed %llu: %llu hits in 10000 runs, expected at least 5600; %llu captures, expected at most 60",
+               (unsigned long long)seed, (unsigned long long)hits, (unsigned long long)captures);
     }
     delete_user(u);
   }
@@ -516,7 +517,7 @@ static void removal_waits(void **state) {
   clv__capture_entry_leave(entry);
   assert_int_equal(pthread_create(&thread, NULL, evict_first, cache), 0);
   while (!atomic_load(&slow.has_begun)) usleep(100);
-  clv__capture_cache_fail(cache, &keys[2].key); /* other calls need not wait */
+  clv__capture_cache_fail(cache, &keys[2].key); /* other calls do not wait for the destruction */
   assert_false(atomic_load(&slow.is_over));
   clv__capture_entry_remove(cache, entry);
   assert_true(atomic_load(&slow.is_over));
@@ -591,7 +592,7 @@ static void memory_is_bounded(void **state) {
   }
   assert_int_equal(recent, 1000);
   uint32_t first = clv__sightings_index(&s, &make_key(&key, 0)->key.hash);
-  made_key wrong = key; /* the same hash but another key is rejected */
+  made_key wrong = key; /* a key with the same hash but other bytes is rejected */
   wrong.bytes[1] ^= 1;
   wrong.key.bytes = wrong.bytes;
   assert_false(clv__sightings_add_capture(&s, first, &wrong.key));

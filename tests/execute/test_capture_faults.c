@@ -77,7 +77,8 @@ static void failed_launches_are_named(void **state) {
       assert_int_equal(s.fails_at, 0);
       const char *at = strstr(s.failed, "captur");
       if (at == NULL || strstr(at, ": partition 2 on logged: node 'last' (Mul): capture->launch: ") == NULL) {
-        fail_msg("%s, late %d: %s", options.is_npu ? "npu" : "cpu", is_late, s.failed);
+        fail_msg("%s, the %s fails: the log must name partition 2, node 'last' and capture->launch: %s",
+                 options.is_npu ? "npu" : "cpu", is_late ? "work" : "call", s.failed);
       }
       close_part(&p);
       close_scene(&s);

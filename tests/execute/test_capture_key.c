@@ -225,8 +225,8 @@ static void expect(uint64_t seed, const built *now, const built *before, const c
   bool same = text == NULL;
   if (clv__capture_key_equal(&now->key, &before->key) != same ||
       (memcmp(&now->key.hash, &before->key.hash, sizeof now->key.hash) == 0) != same) {
-    fail_msg("seed %llu: the keys are %s, but should not be; their difference is: %s", (unsigned long long)seed,
-             same ? "different" : "equal", is);
+    fail_msg("seed %llu: the keys and their hashes must %s; the reported difference is: %s", (unsigned long long)seed,
+             same ? "be equal" : "differ", is);
   }
   if (strcmp(is, same ? "no difference" : text) != 0) {
     fail_msg("seed %llu: the difference is described as '%s', expected '%s'", (unsigned long long)seed, is,
@@ -467,7 +467,7 @@ static void the_rest_changes(void **state) {
   expect(10, &now, &before, "value 'v0': is an output, was internal");
   release(&now);
 
-  /* A key without names, like those kept in the cache. */
+  /* A key without names, like the keys that the cache keeps. */
   other = s;
   other.nodes[0].op = 1;
   build(&now, &other, "", "npu");

@@ -15,9 +15,9 @@ typedef struct bench {
   machine m;
   folder f;
   char path[256];
-  void *bytes; /* of the file */
+  void *bytes; /* contents of the file */
   size_t size_bytes;
-  size_t weight; /* where the bytes of "w1" begin in it */
+  size_t weight; /* offset of the weight "w1" in `bytes` */
 } bench;
 
 static void build(bench *b) {
@@ -52,8 +52,8 @@ static void build(bench *b) {
   clv_graph_destroy(graph);
 }
 
-/* Writes a whole file, which looks as if it had been written an hour ago: changes within one tick of the file system's clock
- * cannot be seen. */
+/* Writes a whole file and sets its time to an hour ago. Otherwise a change within one tick of the file system's clock could not
+ * be noticed. */
 static void write_file(const char *path, const void *bytes, size_t size_bytes) {
   struct timespec now, times[2];
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -111,7 +111,8 @@ static void overwrite_file(const bench *b) {
 
 static void assert_changed(clv_status status, const clv_error *error) {
   if (status != CLV_IO_ERROR || strstr(error->message, "model.onnx: the file was changed after it was loaded") == NULL) {
-    fail_msg("%s: %s", clv_status_name(status), error->message);
+    fail_msg("expected CLV_IO_ERROR and a message that model.onnx was changed, got %s: %s", clv_status_name(status),
+             error->message);
   }
 }
 

@@ -18,7 +18,7 @@ typedef struct generation {
 
 typedef struct cache {
   float *data;
-  int64_t length; /* tokens in it */
+  int64_t length; /* tokens in the cache */
 } cache;
 
 static int64_t largest(const float *row) {
@@ -109,11 +109,11 @@ static void expect_issue(watch *w, uint32_t device, clv__issue wanted, int64_t l
 /* Checks how a run of one token, after `length` others, was issued. */
 static void check_step(watch *w, int64_t length) {
   if (w->how->mode == CLV_CAPTURE_OFF) return;
-  if (w->grows && w->how->bucket_multiple == 1) return; /* there are more shapes than the cache can hold captures */
+  if (w->grows && w->how->bucket_multiple == 1) return; /* every run has another shape: too many for the cache of captures */
   int64_t in = bucket_of(w, "k0", length), out = bucket_of(w, "new_k0", length + 1);
   w->of_bucket = w->of_bucket > 0 && in == w->buckets[0] && out == w->buckets[1] ? w->of_bucket + 1 : 1;
   w->buckets[0] = in, w->buckets[1] = out;
-  uint32_t first = w->how->mode == CLV_CAPTURE_ON ? 1 : 2; /* the run in which it is captured */
+  uint32_t first = w->how->mode == CLV_CAPTURE_ON ? 1 : 2; /* which of the consecutive runs in a bucket is captured */
   for (uint32_t d = 0; d < w->plan->devices->count; ++d) {
     if (w->plan->devices->items[d].info.static_shapes_only) {
       expect_issue(w, d,
@@ -143,7 +143,7 @@ static void check_counters(const watch *w) {
     clv__capture_counters counters;
     if (!w->plan->devices->items[d].info.static_shapes_only) continue;
     if (!clv__session_captures(w->session, d, &counters))
-      fail_msg("%s, %s: no partition on %s was captured", w->how->spec, w->how->strategy, w->plan->devices->items[d].name);
+      fail_msg("%s, %s: %s has no cache of captures", w->how->spec, w->how->strategy, w->plan->devices->items[d].name);
     assert_int_equal(counters.failures, 0);
     if (w->grows && w->how->bucket_multiple == 1) continue;
     assert_int_equal(counters.captures, w->captured);

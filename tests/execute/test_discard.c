@@ -62,7 +62,8 @@ static void close_rig(rig *r) {
   interposer_destroy(r->logged);
 }
 
-/* Runs without the `at`th call of a slot. Returns whether there was such a call; then all of the output must be NaN. */
+/* Makes a run without call number `at` of the slot. Returns false if the run has fewer calls. Otherwise all of the output must
+ * be NaN, and the result is true. */
 static bool run_without(rig *r, interposer_slot slot, int at) {
   clv_tensor output = {0};
   clv_error error = {0};
@@ -73,7 +74,8 @@ static bool run_without(rig *r, interposer_slot slot, int at) {
   assert_true(clv__tensor_count(&output, &count) && count > 0);
   for (size_t i = 0; i < count; ++i) {
     if (!isnan(clv__tensor_get(&output, i))) {
-      fail_msg("without %s %d, element %zu is %g", interposer_slot_name(slot), at, i, clv__tensor_get(&output, i));
+      fail_msg("without call %d of %s, element %zu is %g, expected NaN", at, interposer_slot_name(slot), i,
+               clv__tensor_get(&output, i));
     }
   }
   return true;
@@ -118,7 +120,7 @@ static void launches_of_captures(void **state) {
   rig r;
   open_devices(&r, "on", fixed, NULL);
   open_session(&r, chain(&r.m.counting.allocator, false), "middle=cpu", f32(2, DIMS(4, 8), NULL));
-  for (int i = 0; i < 3; ++i) machine_check_run(r.session, r.plan, &r.input, "to be captured");
+  for (int i = 0; i < 3; ++i) machine_check_run(r.session, r.plan, &r.input, "runs that capture");
   assert_int_equal(leave_out_each(&r, INTERPOSER_copy_in), 2);
   assert_int_equal(leave_out_each(&r, INTERPOSER_captured_launch), 2);
   close_rig(&r);

@@ -6,7 +6,8 @@
 
 /* ---- Each call ---- */
 
-/* Lets one call after the other fail, in sessions of one world, until no further call is made. Returns the number of calls. */
+/* Plays one world again and again. In play k, call number k of the slot gets the fault `action`. Ends when the slot has fewer
+ * than k calls. Returns the number of its calls. */
 static uint64_t fail_each(uint64_t seed, bool no_fallback, interposer_slot slot, interposer_action action) {
   for (uint64_t at = 1;; ++at) {
     schedule s;
@@ -28,7 +29,7 @@ static void each_call_of(interposer_slot slot, interposer_action action, bool no
   for (uint64_t seed = 200000; seed < 200000 + 8 * wanted && worlds < wanted; ++seed)
     worlds += fail_each(seed, no_fallback, slot, action) > 0;
   if (must_fail(slot) && worlds < wanted)
-    fail_msg("%s was called in %u worlds, not in %u", interposer_slot_name(slot), worlds, wanted);
+    fail_msg("%s was called in only %u worlds, expected %u", interposer_slot_name(slot), worlds, wanted);
 }
 
 static void each_call(bool no_fallback) {
@@ -58,8 +59,8 @@ static interposer_fate spoil_one(void *user_data, const interposer_call *call) {
   return (interposer_fate){.action = INTERPOSER_CORRUPT};
 }
 
-/* Each partition of the device in turn computes wrong values once. Verification names it. Returns the number of these
- * partitions. */
+/* Lets each partition of the device compute wrong values, one partition per verification, which must name it. Partitions
+ * without outputs are left out. Returns the number of the others. */
 static uint32_t spoil_each(world *w, clv_session *session, uint32_t device) {
   clv_error error = {0};
   uint64_t at = 0;

@@ -191,7 +191,7 @@ static void check_taken_out(fixture *f, clv_session *session, uint32_t partition
   clv__incident_text(f->m.devices, &incident, line, sizeof line);
   snprintf(wanted, sizeof wanted, "%u partition%s moved to cpu", partitions, partitions == 1 ? " was" : "s were");
   if (strncmp(line, "faulty was removed: ", 20) != 0 || strstr(line, wanted) == NULL)
-    fail_msg("unexpected text of the incident: %s", line);
+    fail_msg("the text of the incident must begin with 'faulty was removed: ' and contain '%s': %s", wanted, line);
   snprintf(wanted, sizeof wanted, "1: %s", line);
   if (strstr(f->log, wanted) == NULL) fail_msg("'%s' is not in the log:\n%s", wanted, f->log);
 }
@@ -308,7 +308,7 @@ static void the_first_error_is_told(void **state) {
     static const char first[] =
         "partition 0 on faulty: nodes 'conv' (Conv) to 'softmax' (Softmax): execute: driver(): code 9; "
         "then, without faulty: node '";
-    if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
+    if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("'%s' does not begin with '%s'", error.message, first);
     assert_int_equal(clv_session_run(session, &f.input, 1, &(clv_tensor){0}, 1, NULL), CLV_IO_ERROR);
     assert_int_equal(clv__session_incident_count(session), 0);
     disarm(&f);
@@ -364,7 +364,8 @@ static void what_the_caller_wants_is_no_failure(void **state) {
   clv_session *session = session_with(f.plan, 0, 1);
   clv_run_options options = CLV_RUN_OPTIONS_INIT;
   options.progress = stop_at_once;
-  arm(&f, INTERPOSER_copy_in, INTERPOSER_FAIL, 0, FOREVER); /* fails before any step completes; the repetition is cancelled */
+  /* The run fails before a step completes, and is repeated without the device. The repetition is cancelled. */
+  arm(&f, INTERPOSER_copy_in, INTERPOSER_FAIL, 0, FOREVER);
   assert_int_equal(run(&f, session, &options, &error), CLV_CANCELLED);
   check_taken_out(&f, session, 2, "driver(): code 9");
   clv_tensor wrong = f32(1, DIMS(3), f.data), output = {0};
@@ -414,7 +415,7 @@ static void two_devices_and_no_third(void **state) {
   assert_int_equal(run(&f, session, NULL, &error), CLV_DEVICE_ERROR);
   static const char first[] =
       "partition 0 on faulty: nodes 'conv' (Conv) to 'softmax' (Softmax): execute: driver(): code 9; then, without faulty: ";
-  if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
+  if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("'%s' does not begin with '%s'", error.message, first);
   assert_non_null(strstr(error.message + sizeof first, "launch 1 failed"));
   assert_non_null(strstr(error.message + sizeof first, "; then, without faulty and npu: "));
   check_run(&f, session); /* only one launch of the npu fails */
@@ -706,7 +707,7 @@ static void shapes_that_a_device_cannot(void **state) {
   f.script.fate.status = CLV_NOT_SUPPORTED;
   arm(&f, INTERPOSER_instance_create, INTERPOSER_FAIL, 0, FOREVER);
   input.dims[0] = 5;
-  machine_check_run(session, f.plan, &input, "a shape that it cannot");
+  machine_check_run(session, f.plan, &input, "a shape that the device cannot run");
   check_taken_out(&f, session, 1, "driver(): code 9");
   input.dims[0] = 2;
   machine_check_run(session, f.plan, &input, "the first shape again");

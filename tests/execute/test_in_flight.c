@@ -98,7 +98,8 @@ static uint32_t number_that_fits(const clv_error *error, uint32_t in_flight) {
   char begin_of[64];
   const char *at = strstr(error->message, "; at most ");
   snprintf(begin_of, sizeof begin_of, "one: %u requests in flight need ", in_flight);
-  if (strstr(error->message, begin_of) == NULL || at == NULL) fail_msg("the refusal says: %s", error->message);
+  if (strstr(error->message, begin_of) == NULL || at == NULL)
+    fail_msg("the refusal must contain '%s' and '; at most ': %s", begin_of, error->message);
   return (uint32_t)strtoul(at + strlen("; at most "), NULL, 10);
 }
 

@@ -5,7 +5,7 @@
 
 enum { ROWS = 8, WIDTH = 64, MOST_NODES = 24 };
 
-/* Products with weights, some of them shared, sums and activations. */
+/* Makes a random graph of sums, activations, and products with weights. Several products may share a weight. */
 static clv_graph *random_model(const clv_allocator *allocator, uint64_t seed, uint32_t node_count) {
   test_graph g;
   char name[16], in[40], out[16];
@@ -119,12 +119,13 @@ static void more_memory_is_never_slower(void **state) {
       clv_plan *plan = NULL;
       clv_error error = {0};
       clv_status status = clv_plan_make(graph, m.devices, NULL, &plan, &error);
-      if (status != CLV_OK && before != UINT64_MAX) fail_msg("seed %u: %uK: %s", (unsigned)seed, memory, error.message);
+      if (status != CLV_OK && before != UINT64_MAX)
+        fail_msg("seed %u: there is a plan for less memory, but not for %uK: %s", (unsigned)seed, memory, error.message);
       if (status == CLV_OK) {
         ++made;
         if (plan->predicted_ns > before) {
-          fail_msg("seed %u: %uK: %llu ns, with less memory %llu", (unsigned)seed, memory, (unsigned long long)plan->predicted_ns,
-                   (unsigned long long)before);
+          fail_msg("seed %u: the plan for %uK takes %llu ns, but a plan for less memory only %llu", (unsigned)seed, memory,
+                   (unsigned long long)plan->predicted_ns, (unsigned long long)before);
         }
         before = plan->predicted_ns;
       }
@@ -136,7 +137,7 @@ static void more_memory_is_never_slower(void **state) {
   assert_true(made > 200);
 }
 
-/* A chain of equal products, some MiB each. */
+/* Makes a chain of `count` products, each with a weight of its own of [width, width] numbers. */
 static clv_graph *chain(const clv_allocator *allocator, uint32_t count, int64_t rows, int64_t width) {
   test_graph g;
   char name[16], in[40], out[16] = "";
@@ -170,8 +171,8 @@ static void devices_are_filled(void **state) {
     options.strategy = "optimal";
     clv_plan *plan = machine_plan(&m, graph, NULL, options);
     if (plan->predicted_ns > pinned->predicted_ns) {
-      fail_msg("%s: %llu ns, with pins %llu", lists[i], (unsigned long long)plan->predicted_ns,
-               (unsigned long long)pinned->predicted_ns);
+      fail_msg("%s: the plan of 'optimal' takes %llu ns, but the plan with pins only %llu", lists[i],
+               (unsigned long long)plan->predicted_ns, (unsigned long long)pinned->predicted_ns);
     }
     clv_plan_destroy(plan);
     clv_plan_destroy(pinned);
@@ -180,7 +181,8 @@ static void devices_are_filled(void **state) {
   }
 }
 
-/* 64 weights of 256 KiB in 4 MiB, and in hardly more than the memory of one product, for every strategy. */
+/* 64 products with weights of 256 KiB each, on a device with 4 MiB and on one with 600 KiB, which is hardly more than one
+ * product needs. Every strategy makes a plan that fits, by streaming weights. */
 static void little_memory_is_enough(void **state) {
   (void)state;
   static const uint32_t memory[][2] = {{4096, 0}, {600, 0}};

@@ -53,7 +53,7 @@ static void check_run(clv_session *session) {
   assert_true(clv__tensor_count(&input, &count) && count <= 256);
   for (size_t i = 0; i < count; ++i) numbers[i] = test_random_float(&seed);
   input.data = numbers;
-  machine_check_run(session, clv__session_plan(session), &input, "opened");
+  machine_check_run(session, clv__session_plan(session), &input, "a session from clv_session_open()");
 }
 
 static void from_file_and_memory(void **state) {

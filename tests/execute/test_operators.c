@@ -1,6 +1,6 @@
 /* Times of the steps inside a partition, as devices report them: on random graphs every node that does work is in a step, with
- * and without fusion, planned and node by node. Also tests devices that cannot report these times, and failing calls. Timing does
- * not change the results. */
+ * and without fusion, and if the CPU plans a partition ahead or runs it node by node. Also tests devices that cannot report
+ * these times, and failing calls. Timing does not change the results. */
 #include "backends/cpu/cpu.h"
 #include "cost/signature.h"
 #include "execute/session.h"
@@ -206,7 +206,7 @@ static void node_by_node(void **state) {
   float data[32];
   fill(data, 32, 1);
   clv_tensor input = f32(2, DIMS(4, 8), data);
-  machine_check_run(r.session, r.plan, &input, "before");
+  machine_check_run(r.session, r.plan, &input, "before timing is turned on");
   time_operators(r.session, true);
   for (uint32_t run = 0; run < 3; ++run) machine_check_run(r.session, r.plan, &input, "timed");
   for (uint32_t p = 0; p < r.plan->partition_count; ++p) {
@@ -215,7 +215,7 @@ static void node_by_node(void **state) {
     assert_true(t.sum_ns > 0 && t.executions >= 3);
   }
   time_operators(r.session, false);
-  machine_check_run(r.session, r.plan, &input, "after");
+  machine_check_run(r.session, r.plan, &input, "after timing is turned off");
   end(&r);
 }
 

@@ -70,7 +70,8 @@ static void odd(const char *list, const char *pins) {
       assert_ok(clv_session_run(session, inputs, 2, outputs, 6, &error), error);
       for (uint32_t o = 0; o < 6 && given; ++o) assert_ptr_equal(outputs[o].data, room[o] + shift);
       for (uint32_t o = 0; o < 6 && !given; ++o) assert_int_equal((uintptr_t)outputs[o].data % sizeof(float), 0);
-      check_odd(outputs, x, overridden ? d : standard, given ? "given" : "own");
+      check_odd(outputs, x, overridden ? d : standard,
+                given ? "outputs in the caller's memory" : "outputs in the session's memory");
     }
     clv_session_destroy(session);
     clv_plan_destroy(plan);
@@ -102,7 +103,7 @@ static void memory_is_whose_it_says(void **state) {
   outputs[4] = f32(1, DIMS(5), room);
   assert_ok(clv_session_run(session, inputs, 2, outputs, 6, &error), error);
   assert_ptr_not_equal(outputs[0].data, room);
-  check_odd(outputs, x, standard, "one of two");
+  check_odd(outputs, x, standard, "memory for one of two equal outputs");
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
@@ -234,7 +235,7 @@ static void empty_graphs(void **state) {
     const clv_plan *plans[] = {plan, again};
     for (int i = 0; i < 2; ++i) {
       clv_session *session = machine_session(plans[i]);
-      machine_check_run(session, plans[i], &input, "empty");
+      machine_check_run(session, plans[i], &input, "a graph without nodes");
       clv_session_destroy(session);
     }
     clv_plan_destroy(again);

@@ -156,9 +156,9 @@ static void generated(void **state) {
     clv__phase phase = read_phase(graph);
     clv__phase_kind kind = layers == 0 ? CLV__PHASE_NONE : most > 1 ? CLV__PHASE_PREFILL : CLV__PHASE_DECODE;
     if (phase.kind != kind || phase.attention_count != layers || (layers > 0 && phase.query_length != most)) {
-      fail_msg("seed %llu: %u attentions of up to %lld queries: got phase %d, %u attentions of up to %lld queries",
-               (unsigned long long)seed, layers, (long long)most, (int)phase.kind, phase.attention_count,
-               (long long)phase.query_length);
+      fail_msg("seed %llu: phase %d, %u attentions of up to %lld queries; expected phase %d, %u attentions of up to %lld",
+               (unsigned long long)seed, (int)phase.kind, phase.attention_count, (long long)phase.query_length, (int)kind, layers,
+               (long long)most);
     }
     if (layers > 0) assert_string_equal(graph->nodes[phase.node].name, most_name);
     clv__graph_destroy(graph);
@@ -241,13 +241,14 @@ static void whole_operators(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv__phase phase = of_node(cases[i].domain, cases[i].op, cases[i].source, cases[i].attribute, cases[i].rank, cases[i].dims);
     if (phase.kind != cases[i].kind || phase.query_length != cases[i].length) {
-      fail_msg("case %zu, %s: the phase is %d with %lld queries, which is wrong", i, cases[i].op, (int)phase.kind,
-               (long long)phase.query_length);
+      fail_msg("case %zu, %s: phase %d with %lld queries, expected phase %d with %lld queries", i, cases[i].op, (int)phase.kind,
+               (long long)phase.query_length, (int)cases[i].kind, (long long)cases[i].length);
     }
   }
 }
 
-/* Columns that are added to the scores and removed after the softmax. A chain of operators that is too long is not recognised. */
+/* Attention in which a column is added to the scores and removed after the softmax. It is recognised, unless the chain of
+ * operators between the product and the softmax is too long. */
 static void chains(void **state) {
   (void)state;
   for (uint32_t length = 1; length < 40; length += 19) {
@@ -373,7 +374,7 @@ static void encoders_have_none(void **state) {
   for (int kind = 0; kind < MASK_KINDS; ++kind) {
     clv__phase phase = of_self_attention((mask_kind)kind, false);
     clv__phase_kind wanted = kind >= TRIANGLE ? CLV__PHASE_PREFILL : CLV__PHASE_NONE;
-    if (phase.kind != wanted) fail_msg("mask %d: phase %d", kind, (int)phase.kind);
+    if (phase.kind != wanted) fail_msg("mask kind %d: the phase is %d, expected %d", kind, (int)phase.kind, (int)wanted);
   }
   assert_int_equal(of_self_attention(UNMASKED, true).kind, CLV__PHASE_PREFILL);
 }

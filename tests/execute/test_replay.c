@@ -221,7 +221,7 @@ static void run_all(world *w, runner *runners, uint32_t count, void *(*phase)(vo
   }
   /* The shapes with captures differ from phase to phase, and therefore the memory that captures need. On a busy machine, two runs
    * may first be in flight at once in a late phase. A leak of 1 KB per run exceeds the limit. */
-  if (most[1] > most[0] + most[0] / 4) fail_msg("memory grew from %zu to %zu bytes", most[0], most[1]);
+  if (most[1] > most[0] + most[0] / 4) fail_msg("memory grew by more than a quarter, from %zu to %zu bytes", most[0], most[1]);
 }
 
 static void check_counters(const clv_session *session, uint64_t runs, double least_hits) {
@@ -354,7 +354,7 @@ static void settings_from_the_environment(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     assert_int_equal(create_with(bad[i][0], bad[i][1], &error), CLV_INVALID_ARGUMENT);
     if (strstr(error.message, bad[i][0]) == NULL || strstr(error.message, bad[i][1]) == NULL)
-      fail_msg("%s=%s does not give the expected error: %s", bad[i][0], bad[i][1], error.message);
+      fail_msg("the error must contain the variable '%s' and its value '%s': %s", bad[i][0], bad[i][1], error.message);
   }
 }
 

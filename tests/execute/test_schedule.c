@@ -101,7 +101,7 @@ static void walk_once(const clv_plan *plan, const clv__prepared *prepared, uint6
   free(w.is_over);
 }
 
-/* Checks that a step waits only for earlier recorded steps, and for at most one per lane. */
+/* Checks that a step waits only for earlier steps whose completion is recorded, and for at most one per lane. */
 static void check_least(const clv__schedule *schedule) {
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     const clv__track *track = &schedule->tracks[s];
@@ -115,7 +115,7 @@ static void check_least(const clv__schedule *schedule) {
   }
 }
 
-/* Checks that once all watched steps are complete, all steps are. */
+/* Checks that all steps are complete once all steps that the host watches are complete. */
 static void check_ends(const clv__schedule *schedule) {
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {
     uint32_t lane = schedule->lanes[i], last = schedule->lane_steps[lane][schedule->lane_ends[lane] - 1];

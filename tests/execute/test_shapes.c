@@ -1,5 +1,5 @@
-/* Instances while shapes change: an instance whose set of shapes is evicted is resized for the new shapes, unless a capture uses
- * it. clv_session_resize() does this at once. */
+/* Instances while shapes change: an instance whose set of shapes is evicted is resized for the new shapes, unless a capture
+ * uses it. clv_session_resize() resizes the instance at once, without a run. */
 #include "execute/session.h"
 #include "scene.h"
 
@@ -27,7 +27,7 @@ static void the_evicted_instance_is_resized(void **state) {
     open_sized(&s, &p, (scene_options){.mode = CLV_CAPTURE_OFF, .is_asynchronous = is_asynchronous != 0}, 0);
     for (int64_t n = 1; n <= 24; ++n) run(&p, n, "execute");
     expect_instances(&s, 16, 8);
-    for (int64_t n = 24; n > 8; --n) run(&p, n, "execute"); /* the sets that are kept */
+    for (int64_t n = 24; n > 8; --n) run(&p, n, "execute"); /* the last 16 shapes, whose instances the session still has */
     expect_instances(&s, 16, 8);
     run(&p, 1, "execute");
     expect_instances(&s, 16, 9);
@@ -115,7 +115,7 @@ static void resize_with_captures(void **state) {
   assert_int_equal(count(&s, INTERPOSER_captured_destroy), 1);
   run(&p, 4, CAPTURES);
   run(&p, 2, "captured_launch");
-  assert_ok(resize(&p, 4, &error), error); /* there is a set for these shapes */
+  assert_ok(resize(&p, 4, &error), error); /* the session already has a set for these shapes */
   run(&p, 4, "captured_launch");
   expect_instances(&s, 2, 1);
   close_part(&p);

@@ -1,5 +1,5 @@
-/* Ends runs while a device works: by cancellation and by time limits, in loops that would never end, in queues, and before a
- * turn. A run that is not stopped hangs, and with it the test. Also run this test under ThreadSanitizer. */
+/* Ends runs while a device works: by cancellation and by time limits, in loops that would never end, in queues, and while runs
+ * wait for a device's turn. A run that is not stopped hangs, and with it the test. Also run this test under ThreadSanitizer. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -198,7 +198,8 @@ static void queued_runs_tell(void **state) {
   end(&s);
 }
 
-/* A device that is too slow is removed. It was stopped, so that the other one does not wait for it. */
+/* If a device exceeds the time limit for devices, the run fails with an error that names the device. The CPU works in the
+ * caller's thread, so it is also stopped. */
 static void slow_devices(void **state) {
   (void)state;
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
@@ -218,7 +219,7 @@ static void slow_devices(void **state) {
     const char *at = strstr(error.message, what);
     if (strncmp(error.message, "partition ", 10) != 0 || strstr(error.message, device) == NULL || at == NULL ||
         strcmp(at, what) != 0)
-      fail_msg("%s", error.message);
+      fail_msg("the error must begin with 'partition ', contain '%s' and end with '%s': %s", device, what, error.message);
     end(&s); /* closes a device whose engine is inside the loop */
   }
 }
@@ -236,14 +237,14 @@ static void note_stuck(void *user_data, const char *message) {
   atomic_fetch_add(&t->calls, 1);
 }
 
-/* execute() takes longer than the limit and the patience after it. */
+/* Lets execute() take 1.4 s. The session reports a call that has not returned 1 s after the limit, which is 0.1 s. */
 static interposer_fate delay_execute(void *user_data, const interposer_call *called) {
   (void)user_data;
   return (interposer_fate){.delay_s = called->slot == INTERPOSER_execute ? 1.4 : 0};
 }
 
-/* The program is told about a device whose call does not return. If it does in the end, a device that works in the caller's
- * thread is removed. */
+/* The session calls the program's function `stuck` about a device whose call does not return. If the call returns after all,
+ * the run on a device that works in the caller's thread fails, because the time limit was exceeded. */
 static void stuck_devices(void **state) {
   (void)state;
   static const interposer_order orders[] = {INTERPOSER_SYNCHRONOUS, INTERPOSER_ASYNCHRONOUS};
@@ -266,7 +267,8 @@ static void stuck_devices(void **state) {
     job j;
     make_job(&j, 2, 1);
     clv_status status = clv_session_run(s.session, j.inputs, 3, &j.output, 1, &error);
-    if (orders[i] == INTERPOSER_SYNCHRONOUS) { /* the other one did all its work within the call */
+    /* On the asynchronous device the run may succeed, because all of its work is done when the call returns. */
+    if (orders[i] == INTERPOSER_SYNCHRONOUS) {
       assert_int_equal(status, CLV_DEVICE_ERROR);
       assert_non_null(strstr(error.message, " on slow: nodes"));
       assert_non_null(strstr(error.message, "it did not finish within 0.1 s"));
@@ -280,7 +282,7 @@ static void stuck_devices(void **state) {
   }
 }
 
-/* Stops at random moments. */
+/* Cancels runs at random moments. A run that would not end by itself must return CLV_CANCELLED. */
 static void random_moments(void **state) {
   (void)state;
   uint64_t seed = 5;
@@ -303,7 +305,8 @@ static void random_moments(void **state) {
         clv_error error = {0};
         clv_status status = clv_run_wait(jobs[i].run, &error);
         if (status != CLV_CANCELLED && (status != CLV_OK || jobs[i].times == FOREVER)) {
-          fail_msg("round %u: %s", round, error.message);
+          fail_msg("round %u, run %u: status %s, expected CLV_CANCELLED%s: %s", round, i, clv_status_name(status),
+                   jobs[i].times == FOREVER ? "" : " or CLV_OK", error.message);
         }
       }
       if (round % 8 == 0) check_next(&s, false, places[p].devices);

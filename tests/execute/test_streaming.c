@@ -6,7 +6,7 @@
 
 enum { LAYERS = 4, WIDTH = 512 };
 
-/* v<i+1> = Relu(v<i> w<i>) */
+/* v<i+1> = Relu(v<i> @ w<i>), for i = 0 to LAYERS - 1 */
 static clv_graph *chain(const clv_allocator *allocator, bool is_open) {
   test_graph g;
   const int64_t square[] = {WIDTH, WIDTH};
@@ -33,9 +33,9 @@ static void run_twice(const clv_plan *plan, const clv_graph *graph) {
   for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
   clv_tensor input = f32(2, DIMS(4, WIDTH), data);
   clv_session *session = machine_session(plan);
-  machine_check_run(session, plan, &input, "streamed");
+  machine_check_run(session, plan, &input, "a run with streamed weights");
   for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
-  machine_check_run(session, plan, &input, "streamed again");
+  machine_check_run(session, plan, &input, "a second run with streamed weights");
   clv__mismatch mismatch;
   clv_error error = {0};
   assert_ok(clv__session_verify(session, &input, graph->input_count, &mismatch, &error), error);
@@ -67,7 +67,8 @@ static void run_pinned(const char *spec, bool is_open, interposer_hook hook) {
   interposer_destroy(wrapped);
 }
 
-/* Lets the session compile every partition again, for the sizes of the run. */
+/* Rejects every other instance_create(). The session then compiles the partition again, for the sizes of the run, and creates
+ * the instance from that. */
 static interposer_fate refuse_sizes(void *user_data, const interposer_call *call) {
   (void)user_data;
   if (call->slot != INTERPOSER_instance_create || call->slot_number % 2 == 0) return (interposer_fate){0};

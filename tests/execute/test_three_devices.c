@@ -13,7 +13,8 @@ enum { SEEDS = 40 };
 #endif
 enum { NODES = 20, RUNS = 4, THREADS = 2, IN_FLIGHT_RUNS = 20, MOST_OUTPUTS = 16, ELEMENTS = 32 };
 
-/* Without fusion all graphs use the same dozen kernels. With fusion, nearly every partition has kernels of its own to compile. */
+/* Without fusion, all graphs use the same dozen kernels. With fusion, nearly every partition has kernels of its own to compile,
+ * so only FUSED_SEEDS seeds are tried. */
 static const char *const ways[][2] = {
     {"opencl:memory=auto", "opencl:fuse=off"}, {"opencl:memory=own", "opencl:fuse=off"}, {"opencl:memory=own", "opencl:fuse=on"}};
 enum { WAYS = 3, FUSED_SEEDS = 3 };

@@ -1,4 +1,5 @@
-/* A device that finds partitions too large: they are divided into halves, as often as needed, and the device keeps its nodes. */
+/* If a device finds a partition too large, the partition is divided into halves, as often as needed, and the device keeps its
+ * nodes. */
 #include "../cache/folder.h"
 #include "backends/vnpu/vnpu.h"
 #include "cleave/compiled.h"
@@ -92,7 +93,7 @@ static void partitions_are_divided(void **state) {
   assert_true(rejected > 100);
 }
 
-/* A single node that is too large takes the device out. */
+/* If a single node is too large for the device, the device is removed. */
 static void a_node_cannot_be_divided(void **state) {
   (void)state;
   machine m;
@@ -132,7 +133,7 @@ static void compiled_directories(void **state) {
   assert_ok(clv_plan_read(again, m.devices, clv_compiled_plan_path(compiled), NULL, &read, &error), error);
   assert_true(read->partition_count > plan->partition_count);
   small.rejected = 0;
-  machine_check_random(read, "of a compiled directory");
+  machine_check_random(read, "a plan from a compiled directory");
   assert_int_equal(small.rejected, 0);
   clv_plan_destroy(read);
   clv_graph_destroy(again);

@@ -194,8 +194,8 @@ static void the_first_wrong_partition_is_named(void **state) {
 static const clv_backend *cpu;
 static clv_backend scribbler;
 static bool scribbles;
-static int32_t shift;    /* added to elements of the quantised output 0 */
-static uint32_t shifted; /* how many of its elements */
+static int32_t shift;    /* added to some elements of output 0, which is quantised */
+static uint32_t shifted; /* to how many elements `shift` is added */
 
 static clv_status scribble(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                            clv_error *error) {
@@ -256,7 +256,9 @@ static void quantised_values_are_held_to_steps(void **state) {
     shift = cases[i].shift;
     shifted = cases[i].shifted;
     assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
-    if ((mismatch.partition == CLV__NO_ID) != cases[i].agrees) fail_msg("%u elements off by %d", shifted, (int)shift);
+    if ((mismatch.partition == CLV__NO_ID) != cases[i].agrees)
+      fail_msg("verification must %s an output with %u elements off by %d steps", cases[i].agrees ? "accept" : "report", shifted,
+               (int)shift);
     const clv__partition_check *check = &mismatch.checks[0];
     assert_int_equal(check->value, clv__graph_find_value(graph, "q"));
     assert_int_equal(check->allowed.steps, 1);
@@ -336,7 +338,9 @@ static void failures_at_creation(void **state) {
     clv_error error = {CLV_OK, "of an earlier call"};
     clv_session *session = (clv_session *)&f;
     clv_status status = clv_session_create(f.plan, &strict, &session, &error);
-    if (status != cases[i].status) fail_msg("case %zu: unexpected status %s: %s", i, clv_status_name(status), error.message);
+    if (status != cases[i].status)
+      fail_msg("case %zu: status %s, expected %s: %s", i, clv_status_name(status), clv_status_name(cases[i].status),
+               error.message);
     assert_null(session);
     assert_int_equal(error.status, cases[i].status);
     assert_string_equal(error.message, cases[i].text);

@@ -12,7 +12,7 @@
   "{\"model_name\":\"m\",\"pytorch_version\":\"2.10.0\",\"graph_inputs\":[" inputs "],\"graph_outputs\":[" outputs \
   "],\"weights\":[" weights "],\"weight_name_mapping\":{" mapping "},\"nodes\":[" nodes "]}"
 
-/* A model: x f32[1,2,3] -> linear, whose weight has no data -> relu. The linear's output also has an assertion node. */
+/* A model: x f32[1,2,3] -> linear, whose weight has no data -> relu. An assertion node also reads the linear's output. */
 #define IR_LAYER                                                                                                               \
   IR_MODEL(                                                                                                                    \
       IR_TENSOR("x", "1,2,3", "float32"), IR_FROM("relu", "1,2,4", "float32", "relu", "0"),                                    \

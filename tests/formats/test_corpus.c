@@ -69,8 +69,10 @@ static void check_seeds(const char *kind, const corpus_seed *seeds, size_t count
     read_seed(kind, seeds[i].name, &map);
     clv_status status = read(map.data, map.size_bytes, &error);
     clv__file_map_close(&map);
-    if ((status == CLV_OK) != (seeds[i].refused == NULL)) fail_msg("%s: %s", seeds[i].name, error.message);
-    if (status != CLV_OK && strstr(error.message, seeds[i].refused) == NULL) fail_msg("%s: %s", seeds[i].name, error.message);
+    if ((status == CLV_OK) != (seeds[i].refused == NULL))
+      fail_msg("%s must be %s: %s", seeds[i].name, seeds[i].refused == NULL ? "accepted" : "rejected", error.message);
+    if (status != CLV_OK && strstr(error.message, seeds[i].refused) == NULL)
+      fail_msg("%s: the error must contain '%s': %s", seeds[i].name, seeds[i].refused, error.message);
   }
 }
 
@@ -94,8 +96,8 @@ static void npz(void **state) {
   replay("npz", fuzz_npz);
 }
 
-/* Text inputs can become outdated when a format changes. So valid ones must still be accepted, and others must fail with the
- * expected error. */
+/* Text inputs can become outdated when a format changes. So the test checks that valid inputs are still accepted, and that
+ * invalid ones fail with the expected error. */
 static void plan(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {{"whole", NULL},
@@ -139,7 +141,7 @@ static void gnn_model(void **state) {
   }
 }
 
-/* Valid inputs must be accepted, and others must fail with the expected error. */
+/* Valid inputs must be accepted, and invalid ones must fail with the expected error. */
 static void gnn_graph(void **state) {
   (void)state;
   static const char *const seeds[][3] = {{"edges", "x.txt", NULL},
@@ -165,12 +167,14 @@ static void gnn_graph(void **state) {
     assert_ok(clv__file_map_open(path, &map, &error), error);
     clv_status status = fuzz_gnn_graph_status(seeds[i][1], map.data, map.size_bytes, &error);
     clv__file_map_close(&map);
-    if ((status == CLV_OK) != (seeds[i][2] == NULL)) fail_msg("%s: %s", seeds[i][0], error.message);
-    if (status != CLV_OK && strstr(error.message, seeds[i][2]) == NULL) fail_msg("%s: %s", seeds[i][0], error.message);
+    if ((status == CLV_OK) != (seeds[i][2] == NULL))
+      fail_msg("%s must be %s: %s", seeds[i][0], seeds[i][2] == NULL ? "accepted" : "rejected", error.message);
+    if (status != CLV_OK && strstr(error.message, seeds[i][2]) == NULL)
+      fail_msg("%s: the error must contain '%s': %s", seeds[i][0], seeds[i][2], error.message);
   }
 }
 
-/* The valid inputs are from the current generator and from the one that made the corpus. Others must fail with the expected
+/* Valid inputs, from the corpus and newly made by fuzz_gnn_seeds(), must be accepted. Invalid ones must fail with the expected
  * error. */
 static void gnn_tables(void **state) {
   (void)state;

@@ -32,7 +32,8 @@ static void seeds(void **state) {
     read_seed(seeds[i][0], &map);
     bool found = fuzz_notes_found(map.data, map.size_bytes, says);
     clv__file_map_close(&map);
-    if (found != (seeds[i][1] != NULL)) fail_msg("%s: %s", seeds[i][0], found ? says : "no note was found");
+    if (found != (seeds[i][1] != NULL))
+      fail_msg("%s: found '%s', expected '%s'", seeds[i][0], found ? says : "no note", found ? "no note" : seeds[i][1]);
     if (found) assert_string_equal(says, seeds[i][1]);
   }
 }

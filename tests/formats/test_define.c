@@ -35,7 +35,8 @@ static uint32_t count_own(const clv_graph *graph) {
 static void check_same_nodes(const clv_graph *graph, const char *what) {
   void *data;
   clv_graph *again = rewritten(graph, clv__onnx_write, &data);
-  if (again->node_count != graph->node_count) fail_msg("%s: %u nodes were read", what, again->node_count);
+  if (again->node_count != graph->node_count)
+    fail_msg("%s: %u nodes were read, expected %u", what, again->node_count, graph->node_count);
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     assert_string_equal(again->nodes[n].op, graph->nodes[n].op);
     assert_string_equal(again->nodes[n].domain, graph->nodes[n].domain);

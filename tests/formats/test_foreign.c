@@ -1,5 +1,5 @@
-/* Tests files and folders of other programs that are given as models: each is recognised, ONNX models are not, and no byte beyond
- * the end is read. */
+/* Tests files and folders of other programs that are given as models. Each must be recognised, an ONNX model must not be taken
+ * for one of them, and no byte beyond the end may be read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,9 @@ static void test_samples(void **state) {
     memcpy(copy, samples[i].bytes, samples[i].size_bytes);
     const char *what = clv__foreign_format(copy, samples[i].size_bytes);
     bool right = samples[i].what == NULL ? what == NULL : what != NULL && strstr(what, samples[i].what) != NULL;
-    if (!right) fail_msg("sample %zu is recognised as '%s'", i, what != NULL ? what : "nothing");
+    if (!right)
+      fail_msg("sample %zu is recognised as '%s', expected '%s'", i, what != NULL ? what : "nothing",
+               samples[i].what != NULL ? samples[i].what : "nothing");
     free(copy);
   }
 }
@@ -100,7 +102,8 @@ static void test_folders(void **state) {
     assert_int_equal(fclose(made), 0);
     const char *what = clv__foreign_folder(folder);
     if (what == NULL || strstr(what, folders[i].what) == NULL)
-      fail_msg("a folder with %s is '%s'", folders[i].file, what != NULL ? what : "nothing");
+      fail_msg("a folder with %s is recognised as '%s', expected '%s'", folders[i].file, what != NULL ? what : "nothing",
+               folders[i].what);
     assert_int_equal(remove(file), 0);
   }
   assert_int_equal(rmdir(folder), 0);

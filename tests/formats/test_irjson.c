@@ -220,8 +220,8 @@ static void kept_operator(void **state) {
           "") "," IR_NODE("z", "aten.add.Tensor", IR_FROM("b", "2", "float32", "b", "0") "," after_reads,                      \
                           IR_TENSOR("z", "2", "float32"), ""))
 
-/* relu_ overwrites its input. It becomes Relu if nothing else can see the input, and is kept otherwise, because ONNX has no such
- * operator. */
+/* relu_ overwrites its input. It becomes Relu if nothing else can see the input, and is kept otherwise, because no operator
+ * of ONNX overwrites its input. */
 static void in_place(void **state) {
   (void)state;
   clv_graph *graph = load(IN_PLACE("aten.add.Tensor", IR_FROM("x", "2", "float32", "x", "0")));

@@ -192,7 +192,8 @@ static void damaged_headers_are_refused(void **state) {
     assert_null(tensor.data);
     if (i == 13) continue; /* an empty descr: any error is fine */
     if (status != headers[i].status || strstr(error.message, headers[i].text) == NULL) {
-      fail_msg("the header %s gives an unexpected error: %s: %s", headers[i].dictionary, clv_status_name(status), error.message);
+      fail_msg("the header %s gives %s: '%s', expected %s with '%s'", headers[i].dictionary, clv_status_name(status),
+               error.message, clv_status_name(headers[i].status), headers[i].text);
     }
   }
 }

@@ -420,8 +420,8 @@ static void expect_external(const char *location, const char *offset, const char
   clv_error error = {0};
   clv_status status = load_external(location, offset, length, &error);
   if (status != wanted || (wanted != CLV_OK && strstr(error.message, text) == NULL)) {
-    fail_msg("the location '%s' gives an unexpected error: %s: '%s'", location != NULL ? location : "", clv_status_name(status),
-             error.message);
+    fail_msg("the location '%s' gives %s: '%s', expected %s with '%s'", location != NULL ? location : "", clv_status_name(status),
+             error.message, clv_status_name(wanted), wanted == CLV_OK ? "" : text);
   }
 }
 

@@ -58,7 +58,7 @@ static void expect_error(const char *bytes, size_t size_bytes, const char *text)
   do status = clv__proto_next(&reader, &field, &error);
   while (status == CLV_OK && field.tag != 0);
   if (status != CLV_INVALID_MODEL || strstr(error.message, text) == NULL)
-    fail_msg("the error message is '%s', which must contain '%s'", error.message, text);
+    fail_msg("expected CLV_INVALID_MODEL with '%s', got %s: '%s'", text, clv_status_name(status), error.message);
 }
 
 static void damage_is_named_with_its_place(void **state) {

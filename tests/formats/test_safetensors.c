@@ -97,7 +97,8 @@ static void refuses(void **state) {
                      CLV_INVALID_MODEL);
     assert_null(opened);
     if (strstr(error.message, files[i].message) == NULL)
-      fail_msg("the header %s gives an unexpected error message: '%s'", files[i].header, error.message);
+      fail_msg("the header %s gives the error message '%s', which must contain '%s'", files[i].header, error.message,
+               files[i].message);
   }
 }
 

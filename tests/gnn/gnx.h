@@ -54,7 +54,7 @@ static inline clv_status gnx_import(gnx *g, const char *text, size_t size_bytes,
   return clv__tables_import(&g->tables, g->chain.layer, columns, 3, text, size_bytes, "profile", error);
 }
 
-/* Returns false if the data files do not exist. */
+/* Makes the machine with the measured tables and synthetic points. Returns false if the data files do not exist. */
 static inline bool gnx_open(gnx *g, const clv_allocator *allocator) {
   static const clv__synthetic_device devices[] = {{"cpu", 0, 4, 1e11}, {"gpu", 0, 4, 1e12}, {"npu", 4, 7, 2.5e11}};
   static const clv__synthetic_options options = {devices, 3, 400000, 40, 7, 1e10, 2e4, 2e10};

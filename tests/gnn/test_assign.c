@@ -97,14 +97,14 @@ static void test_bound(void **unused) {
     clv__assign_result result;
     open_instance(&in, seed, 2 + (uint32_t)(seed % 4), seed % 4 == 3 ? 1 : seed % 4 == 2 ? 4 : 9);
     double best = brute(&in), far = best * (1 + (double)(seed % 5) / 10);
-    /* Without attempt(): a lower bound for any budget and any known makespan. */
+    /* Without attempt(), the result is a lower bound, for any budget. */
     for (uint64_t budget = 10; budget < 10000000; budget *= 30) {
       assert_ok(clv__assign_bound(&in.assign, far, 0.01, budget, NULL, NULL, &result, &error), error);
       if (result.bound_ns > best * (1 + 1e-9))
         fail_msg("seed %u: the lower bound %.9g is above the best makespan %.9g", (unsigned)seed, result.bound_ns, best);
     }
     loosest = fmin(loosest, result.bound_ns / best);
-    /* With attempt(), which tries all sequences of an assignment: the optimum, within the tolerance. */
+    /* With attempt(), which tries all sequences of an assignment, the result is the optimum within the tolerance. */
     assert_ok(clv__assign_bound(&in.assign, far, 0.01, UINT64_MAX, attempt, &in, &result, &error), error);
     assert_true(result.is_closed && result.bound_ns <= best * (1 + 1e-9));
     double known = fmin(far, in.best);

@@ -307,7 +307,8 @@ static void test_devices(void **state) {
       clv__stage stage = stages.items[first];
       bool reduces = stage == CLV__STAGE_REDUCE_SUM || stage == CLV__STAGE_REDUCE_COUNT || stage == CLV__STAGE_SOFTMAX;
       if (table->runs[0][first][first + 1] == reduces)
-        fail_msg("npu, stage %s: unexpected answer, reason '%s'", clv__stage_name(stage), table->reasons[0][first]);
+        fail_msg("npu %s stage %s, reason '%s'", reduces ? "must not support" : "must support", clv__stage_name(stage),
+                 table->reasons[0][first]);
       assert_int_equal(table->reasons[0][first][0] != '\0', reduces);
       for (uint32_t last = first + 1; last <= stages.count; ++last) {
         bool all = true;
@@ -322,7 +323,7 @@ static void test_devices(void **state) {
   close_machine(&m);
 }
 
-/* Runs the last stages of a layer on the virtual NPU and the others on the CPU, all padded. */
+/* Runs the last stages of a layer on the virtual NPU and the earlier stages on the CPU, all padded. */
 static void npu_tail(scene *s, const clv__partitioned *parts, uint32_t n, const char *what) {
   uint32_t count = s->stages.count, width = clv__gnn_layer_width(s->stages.layer);
   const uint32_t tail = s->stages.items[count - 2] == CLV__STAGE_TRANSFORM ? count - 2 : count - 1;

@@ -208,7 +208,7 @@ static void merge_two(const gnx *g, clv__arena *arena, const clv__choose_cut *cu
   assert_ok(clv__buckets_merge(b, &error), error);
 }
 
-/* Two sizes: they are merged if and only if compiling takes longer than the added padding, to the nanosecond. */
+/* Two buckets are merged if and only if compiling takes longer than the added padding, even by a nanosecond. */
 static void test_edge(void **unused) {
   (void)unused;
   for (uint64_t seed = 1; seed < 12; seed += 3) {

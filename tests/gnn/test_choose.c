@@ -199,8 +199,7 @@ static void test_small(void **unused) {
 }
 
 /* With these prices, a search over only one kind of plan (shared blocks or pipelines) finds better plans than a search over all
- * plans. The search over all
- * plans therefore continues from the better ones. */
+ * plans. Therefore choosing also searches each kind alone, and continues from the better result. */
 static void test_apart(void **unused) {
   (void)unused;
   const uint64_t seed = 5;

@@ -3,8 +3,9 @@
  * graphs and, if available, Cora and the edges of Pubmed. If the same kernels run in the same order, the bits must be
  * equal, whatever the padding.
  *
- *   gnn_test_exact                      every plan over random graphs, some plans over Cora and Pubmed (fewer with a sanitizer)
- *   CLEAVE_TEST_ALL=1 gnn_test_exact    every plan over all graphs, with one to four layers (takes minutes)  */
+ *   cleave_tests gnn/test_exact                      every plan over random graphs, some plans over Cora and Pubmed (fewer with
+ *                                                    a sanitizer)
+ *   CLEAVE_TEST_ALL=1 cleave_tests gnn/test_exact    every plan over all graphs, with one to four layers (takes minutes) */
 #include <unistd.h>
 
 #include "gnn/plan/pep.h"
@@ -316,8 +317,9 @@ static void check_padded(machine *m, const scene *s, const turns *p, clv__layer_
   for (uint32_t t = 0; t < record.task_count; ++t) {
     const clv__gnn_task *task = &record.tasks[t];
     if (task->padded.rows != padded.rows || task->padded.targets != padded.rows || task->padded.edges != padded.edges)
-      fail_msg("%s: a task is padded to %llu rows and %llu edges, which is wrong", what, (unsigned long long)task->padded.rows,
-               (unsigned long long)task->padded.edges);
+      fail_msg("%s: a task is padded to %llu rows, %llu targets and %llu edges, expected %llu rows and targets and %llu edges",
+               what, (unsigned long long)task->padded.rows, (unsigned long long)task->padded.targets,
+               (unsigned long long)task->padded.edges, (unsigned long long)padded.rows, (unsigned long long)padded.edges);
   }
   clv__gnn_run_destroy(run);
 }

@@ -1,7 +1,7 @@
-/* Tests that a plan that is called feasible runs: DRAWS random graphs, models, numbers of subgraphs and memories of one or two
- * virtual NPUs, with or without a CPU. Every plan runs, gives the result of one device, and takes no more of each device's
- * memory than it states, according to the sessions and to the memory pool. A number of subgraphs without a plan is refused for
- * lack of memory. Memory that earlier runs have freed does not change what a block needs. */
+/* Tests that every plan that planning returns can run. Draws DRAWS random graphs, models, numbers of subgraphs, and memories of
+ * one or two virtual NPUs, with or without a CPU. Every plan runs, gives the result of one device, and takes no more of each
+ * device's memory than it states, according to the sessions and to the memory pool. A number of subgraphs without a plan is
+ * refused for lack of memory. Memory that earlier runs have freed does not change what a block needs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static machine open_small(uint64_t *seed) {
   static const char *const lists[] = {"npu,cpu", "npu", "npu,npu1", "cpu,npu,npu1"};
   char specs[2][400];
   const char *given[] = {specs[0], specs[1]};
-  uint64_t memory_bytes = 0; /* set once if both NPUs share a memory, which has one size */
+  uint64_t memory_bytes = 0; /* of the next NPU; drawn only once if both NPUs share a memory */
   bool is_static = below(seed, 2) == 0, is_shared = below(seed, 2) == 0;
   static const char *const all_limits[] = {"", "", ", \"max_partition_nodes\": 4", ", \"max_partition_inputs\": 5"};
   const char *list = lists[below(seed, 4)], *limits = all_limits[below(seed, 4)];

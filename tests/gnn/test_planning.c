@@ -259,7 +259,8 @@ static clv__gnn_model *large_model(uint64_t seed) {
 }
 
 /* A large block is measured as a run executes it, piece by piece: intermediate values have the size of a piece, and a speed
- * model counts one launch per piece. If the device does not run it in pieces (`is_swept` is false), the opposite holds. */
+ * model counts one launch per piece. If the device does not run it in pieces (`is_swept` is false), intermediate values have
+ * their whole size, and the speed model counts one launch. */
 static void price_large(machine *m, const clv__gnn_measure_options *how, bool is_swept) {
   static const uint32_t one = 1;
   test_gnn gnn;

@@ -54,7 +54,7 @@ static void test_random_graphs(void **state) {
   close_machine(&m);
 }
 
-/* Graphs that are large enough to run in pieces, the last of which overlap; widening and narrowing layers. */
+/* Graphs that are so large that layers run in pieces. The last pieces overlap. Layers become wider or narrower. */
 static void test_large(void **state) {
   (void)state;
   enum { VERTICES = 36001, EDGES = 80000, FEATURES = 60 };

@@ -113,8 +113,8 @@ static void test_domain(void **unused) {
     char reason[256];
     clv__table_reason(table, asked[i].n, asked[i].m, reason, sizeof reason);
     if (clv__table_time(table, asked[i].n, asked[i].m, asked[i].n, &time) != asked[i].known)
-      fail_msg("%u rows, %u edges: the answer is not the expected clv__known %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m,
-               asked[i].known, reason);
+      fail_msg("%u rows, %u edges: clv__table_time() does not return the expected clv__known %d: %s", (unsigned)asked[i].n,
+               (unsigned)asked[i].m, asked[i].known, reason);
   }
   clv__tables_finish(&tables);
 }
@@ -266,7 +266,8 @@ static void test_reasons(void **state) {
     const clv__block_table table = {.point_count = cases[i].points, .time = cases[i].fit};
     char reason[240];
     clv__table_fit_reason(&table, reason, sizeof reason);
-    if (cases[i].part == NULL ? reason[0] != '\0' : strstr(reason, cases[i].part) == NULL) fail_msg("case %zu: '%s'", i, reason);
+    if (cases[i].part == NULL ? reason[0] != '\0' : strstr(reason, cases[i].part) == NULL)
+      fail_msg("case %zu: the reason is '%s', expected '%s'", i, reason, cases[i].part == NULL ? "" : cases[i].part);
   }
 }
 

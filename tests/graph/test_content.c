@@ -55,7 +55,8 @@ static void of_bytes(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
-/* The hash of a constant folded outside the graph is never confused with the graph's own, and is not cached. */
+/* If a plan folds a value to other data, the hash is that of these data, not the cached hash of the graph's own constant. It is
+ * not cached. */
 static void beside_the_graph(void **state) {
   (void)state;
   test_allocator counting;

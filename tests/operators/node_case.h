@@ -30,7 +30,7 @@ typedef struct node_case {
   clv_tensor outputs[4];
   uint32_t output_count; /* 1 by default */
   clv_error error;
-  const clv__stop *stop; /* of the calls; NULL: none */
+  const clv__stop *stop; /* the flag that stops kernels; NULL: none */
 } node_case;
 
 static inline node_case *case_begin(const char *op, int32_t opset) {

@@ -98,7 +98,8 @@ static node_case *attention_case(uint64_t *seed, sizes *s) {
   return c;
 }
 
-/* Returns element `i` of token `at` of a head of input `input`. If the node has a past, its first token has number 0. */
+/* Returns element `i` of token `at` of a head of input `input`. If the node has a past, token 0 is the first token of the
+ * past. */
 static double attention_value(const node_case *c, const sizes *s, uint32_t input, int64_t b, int64_t h, int64_t at, int64_t i) {
   const clv_tensor *t = &c->inputs[input];
   const int64_t size = input == 2 ? s->width : s->size;

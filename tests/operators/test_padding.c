@@ -164,8 +164,7 @@ typedef struct test_input {
   clv_dtype dtype;
   int32_t rank;
   char axes[CLV_MAX_RANK];
-  int64_t limit; /* unused */
-  char limit_axis;
+  char limit_axis; /* the letter after '<'; 0: none */
 } test_input;
 
 typedef struct setting {
@@ -425,8 +424,8 @@ static bool try_open(const node_case *what, uint32_t open, uint64_t seed, bool e
   assert_ok(clv__open_find(graph, shapes, NULL, 0, &arena, &found, &error), error);
   const char *reason = found == NULL ? NULL : found->reasons[0];
   if ((reason == NULL) != expected)
-    fail_msg("%s (%s) %s, open axes %#x: unexpected verdict: %s", what->op, what->inputs, what->attributes, open,
-             reason == NULL ? "independent of padding" : reason);
+    fail_msg("%s (%s) %s, open axes %#x: must be %s padding, but the verdict is: %s", what->op, what->inputs, what->attributes,
+             open, expected ? "independent of" : "dependent on", reason == NULL ? "independent" : reason);
   if (reason == NULL) run_both(&s, graph);
   clv__arena_finish(&arena);
   clv__shapes_destroy(shapes);

@@ -1,5 +1,5 @@
-/* Tests both tables of kernels: every fast kernel must have a separate reference kernel for the same operator, and must accept
- * the same dtypes and calls. */
+/* Tests both tables of kernels. Every fast kernel must have a separate reference kernel for the same operator, and must use the
+ * dtypes and the accepts() function of that kernel. */
 #include "backends/common/kernels.h"
 #include "support.h"
 

@@ -2,8 +2,8 @@
  * with the flag clear and set; the second time, almost all of its first output must be missing. */
 #include "node_case.h"
 
-/* Inputs, separated by spaces: dtype[dims], random, or dtype[dims]=value for all elements. `attributes`: name=int or
- * name=[ints] or name:string, separated by spaces. */
+/* `inputs`, separated by spaces: dtype[dims] with random data, or dtype[dims]=value with this value in all elements.
+ * `attributes`, separated by spaces: name=int, name=[ints], or name:string. */
 typedef struct long_call {
   const char *op;
   int32_t opset;
@@ -162,7 +162,7 @@ static void kernels_skip_the_rest(void **state) {
     c->stop = &stop;
     case_run(c);
     double equal = share_of_equal(&c->outputs[0], whole);
-    if (equal > 10) fail_msg("%s: %.0f %% of the output is there although the call was stopped", l->op, equal);
+    if (equal > 10) fail_msg("%s: a stopped call computed %.0f %% of its first output, at most 10 %% is allowed", l->op, equal);
     free(whole);
     case_end(c);
   }
@@ -170,6 +170,6 @@ static void kernels_skip_the_rest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_skip_the_rest)};
-  use_fast_kernels(NULL); /* those that backends run; without one, the reference loop */
+  use_fast_kernels(NULL); /* runs the fast kernel of an operator or, if it has none, its reference loop */
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,8 @@ static void random_problems(void **state) {
       uint32_t device = o.placing.devices[n];
       if (o.placing.causes[n][0] == '\0') test_problem_fail(o.placing.devices, "node %u has no cause", n);
       if (!clv__node_is_view(problem, n) && device != expected_device(problem, claims, n))
-        test_problem_fail(o.placing.devices, "node %u is on device %u", n, device);
+        test_problem_fail(o.placing.devices, "node %u is on device %u, expected %u", n, device,
+                          expected_device(problem, claims, n));
       if (claims == NULL || claims[device] == NULL || device + 1 == problem->device_count) continue;
       bool is_given = problem->pins[n] != CLV__NONE || strcmp(o.placing.causes[n], "rest") == 0;
       is_given = is_given || clv__is_hosted(problem, n, device); /* the device does not run it */

@@ -41,7 +41,7 @@ static clv_graph *large_graph(const clv_allocator *allocator, bool far) {
 static double passed(double *start, const char *what) {
   double seconds = now_s() - *start;
   print_message("%-28s %7.3f s\n", what, seconds);
-  if (seconds > BOUND_S) fail_msg("%s took %.1f s for %u nodes", what, seconds, NODES);
+  if (seconds > BOUND_S) fail_msg("%s took %.1f s for %u nodes, at most %d s are allowed", what, seconds, NODES, BOUND_S);
   *start = now_s();
   return seconds;
 }
@@ -52,7 +52,7 @@ static void alternate(bool far, bool by_name, bool run, const char *spec) {
   double start = now_s();
   machine_open(&m, "npu,cpu", 1, &spec);
   clv_graph *graph = large_graph(&m.counting.allocator, far);
-  passed(&start, "the graph");
+  passed(&start, "making the graph");
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   options.strategy = "contiguous";
   clv_assignment patterns[] = {{"a*", "npu"}, {"b*", "cpu"}};
@@ -76,22 +76,22 @@ static void alternate(bool far, bool by_name, bool run, const char *spec) {
   assert_true(file >= 0);
   close(file);
   assert_ok(clv_plan_write(plan, path, &error), error);
-  passed(&start, "its file, written");
+  passed(&start, "writing the plan's file");
   assert_ok(clv_plan_read(graph, m.devices, path, NULL, &again, &error), error);
   unlink(path);
   assert_int_equal(again->step_count, plan->step_count);
   clv_plan_destroy(again);
-  passed(&start, "its file, read");
+  passed(&start, "reading the plan's file");
   if (run) {
     clv_session *session;
     assert_ok(clv_session_create(plan, NULL, &session, &error), error);
     passed(&start, "the session");
     float data[2] = {1, -1};
     clv_tensor input = f32(1, DIMS(2), data);
-    machine_check_run(session, plan, &input, "alternating");
+    machine_check_run(session, plan, &input, "partitions that alternate");
     passed(&start, "a run");
     clv_session_destroy(session);
-    passed(&start, "the session's end");
+    passed(&start, "destroying the session");
   }
   clv_plan_destroy(plan);
   if (by_name) free(pins);

@@ -119,10 +119,11 @@ static void test_nearly_always_exact(void **state) {
   const test_problem_options two = {1, 9, 2, 2, common, TEST_SHAPE_COUNT};
   const test_problem_options more = {1, 6, 3, 4, common, TEST_SHAPE_COUNT};
   gaps g = serial_gaps(400 / SHARE, 1000, &two);
-  printf("two devices: %u of %u exact, worst %.3f\n", g.exact, g.count, g.worst);
+  printf("two devices: %u of %u plans are optimal, the worst takes %.3f times the least time\n", g.exact, g.count, g.worst);
   assert_true(g.exact * 100 >= g.count * 99 && g.worst <= 1.05);
   g = serial_gaps(160 / SHARE, 5000, &more);
-  printf("three and four devices: %u of %u exact, worst %.3f\n", g.exact, g.count, g.worst);
+  printf("three and four devices: %u of %u plans are optimal, the worst takes %.3f times the least time\n", g.exact, g.count,
+         g.worst);
   assert_true(g.exact * 100 >= g.count * 98 && g.worst <= 1.10);
 }
 
@@ -178,8 +179,10 @@ static void test_lanes_are_filled(void **state) {
     note_gap(&throughput, place(problem, CLV__THROUGHPUT, &arena).price.throughput_ns, best.throughput_ns);
     clv__arena_finish(&arena);
   }
-  printf("overlap: %u of %u exact, worst %.3f\n", overlap.exact, overlap.count, overlap.worst);
-  printf("throughput: %u of %u exact, worst %.3f\n", throughput.exact, throughput.count, throughput.worst);
+  printf("overlap: %u of %u plans are optimal, the worst takes %.3f times the least time\n", overlap.exact, overlap.count,
+         overlap.worst);
+  printf("throughput: %u of %u plans are optimal, the worst takes %.3f times the least time\n", throughput.exact,
+         throughput.count, throughput.worst);
   assert_true(overlap.exact * 100 >= overlap.count * 80 && throughput.exact * 100 >= throughput.count * 80);
 }
 
@@ -272,7 +275,7 @@ static void test_memory_is_kept(void **state) {
     uint64_t excess;
     assert_ok(status, error);
     assert_ok(excess_of(problem, &c, &excess), error);
-    if (excess > 0) { /* planning refuses it */
+    if (excess > 0) { /* planning would refuse this placement */
       ++refused;
     } else {
       test_check_placement(problem, c.placing.devices);
@@ -340,7 +343,7 @@ static void test_weights_are_streamed(void **state) {
            pays ? "pays" : "does not pay", fast, (unsigned long long)c.price.serial_ns,
            (unsigned long long)(30 * slow[pays] + 10));
     assert_true(pays ? fast == 30 : fast <= 10);
-    if (!pays) { /* only the fast device supports the nodes, and its memory is too small: planning refuses it */
+    if (!pays) { /* only the fast device supports the nodes, and its memory is too small: planning would refuse this */
       uint16_t *supports = clv__arena_allocate(&arena, 30 * sizeof *supports);
       for (uint32_t n = 0; n < 30; ++n) supports[n] = 1;
       problem->limits = (const clv__limits[2]){{.memory_bytes = 900}};
@@ -357,8 +360,8 @@ static void test_weights_are_streamed(void **state) {
 
 /* ---- Boundaries of partitions that cost more than they save ---- */
 
-/* Twenty blocks of five nodes. The fast device does not support the middle node of each, and saves 4 x 2,000 ns for the
- * others. */
+/* Twenty blocks of five nodes. The fast device does not support the middle node of each block, and runs each of the other four
+ * 2,000 ns faster than the host. */
 static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__arena *arena) {
   clv__problem *problem = make_chain(100, launch_ns, 1000, 3000, arena);
   uint16_t *supports = clv__arena_allocate(arena, 100 * sizeof *supports);

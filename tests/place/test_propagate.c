@@ -501,7 +501,7 @@ static void thirty_inputs(void **state) {
   assert_int_equal(o.placing.cut.count, 2);
   clv__arena_finish(&o.arena);
 
-  feed(&s, 32, 31); /* one node alone exceeds the limit, which its device does not state */
+  feed(&s, 32, 31); /* one node alone exceeds the default limit of 30 inputs; its device states no limit */
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 3);
   expect_partition(&o, 1, GPU, NODES(32));
@@ -669,7 +669,8 @@ static void check_passes(const clv__problem *problem, const clv__placing *placin
         test_problem_fail(placing->devices, "pass %s: node %u has a cause without a device, or a device without a cause",
                           pass->name, n);
       if (is_pinned && (device != problem->pins[n] || strcmp(pass->causes[n], "usr") != 0))
-        test_problem_fail(placing->devices, "pass %s: node %u is not where it is pinned", pass->name, n);
+        test_problem_fail(placing->devices, "pass %s: node %u is pinned to device %u, but has device %d and cause '%s'",
+                          pass->name, n, problem->pins[n], (int)device, pass->causes[n]);
       if (device == CLV__NONE) {
         if (pass->name[0] >= '4' || (pass->name[0] == '3' && !is_view))
           test_problem_fail(placing->devices, "pass %s: node %u has no device", pass->name, n);
@@ -683,12 +684,15 @@ static void check_passes(const clv__problem *problem, const clv__placing *placin
       bool is_new = before->devices[n] == CLV__NONE;
       size_t length = strlen(pass->name);
       if (is_new && strncmp(pass->causes[n], pass->name, length) != 0)
-        test_problem_fail(placing->devices, "pass %s: node %u has the cause %s", pass->name, n, pass->causes[n]);
+        test_problem_fail(placing->devices, "pass %s: node %u has the cause '%s' of another pass", pass->name, n,
+                          pass->causes[n]);
       if (is_new || before->devices[n] == device) continue;
       bool upgraded = strcmp(pass->causes[n], "3.upg") == 0 && problem->spaces[device] == problem->spaces[before->devices[n]] &&
                       device < before->devices[n];
       bool joined = strcmp(pass->causes[n], "5.cur") == 0 && is_view;
-      if (!upgraded && !joined) test_problem_fail(placing->devices, "pass %s: node %u moved", pass->name, n);
+      if (!upgraded && !joined)
+        test_problem_fail(placing->devices, "pass %s: node %u moved, but not by an upgrade or as a view that joins a run",
+                          pass->name, n);
     }
   }
 }

@@ -23,7 +23,7 @@ typedef enum rule {
   PINS,        /* a pinned node is not upgraded */
   INPUTS,      /* a graph input starts in host memory, wherever the user placed it */
   STREAMED,    /* only a placed weight is copied during a run, and never to host memory */
-  STREAM_CUT,  /* a streamed weight ends a partition only if that has one already, and is copied for each partition */
+  STREAM_CUT,  /* a streamed weight ends a partition only if the partition has one already, and is copied for each partition */
   COPIES,      /* a copy serves all devices of its memory, and also leaves a copy in host memory */
   EXACT_LIMIT, /* a node that would exceed the limit of copies starts a partition */
   RULE_COUNT

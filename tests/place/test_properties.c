@@ -241,7 +241,7 @@ static void optimal_is_least_without_launches(void **state) {
     run_strategy(&s, clv__strategy_find("optimal"), false, &c);
     uint64_t least = test_brute_placement(s.problem, false, NULL);
     expect_not_above(&s, least, c.price.serial_ns, "node + transfer + fusion cost");
-    bool saves = s.problem->saving_ns != NULL; /* if so, no grouping may reach the least cost */
+    bool saves = s.problem->saving_ns != NULL; /* if so, it is possible that no grouping reaches the least cost */
     if (c.price.serial_ns == least)
       ++reached;
     else if (!saves || test_brute_groups(s.problem, c.placing.devices).serial_ns != c.price.serial_ns)
@@ -307,7 +307,9 @@ static bool check_budgets(const subject *s, const clv__candidate *c) {
         test_problem_fail(c->placing.devices, "weight %u cannot be streamed to device %u", w, d);
     }
   }
-  if (fits != (excess == 0)) test_problem_fail(c->placing.devices, "the excess is %llu bytes", (unsigned long long)excess);
+  if (fits != (excess == 0))
+    test_problem_fail(c->placing.devices, "the plan %s into memory, but clv__memory_excess() gives %llu bytes",
+                      fits ? "fits" : "does not fit", (unsigned long long)excess);
   return fits;
 }
 
@@ -419,11 +421,12 @@ static void splits_are_least(void **state) {
     }
     bool two = __builtin_popcount(used) <= 2 && !has_hosted;
     if (bound > best.fewest || (two && bound != best.fewest)) {
-      test_problem_fail(devices, "%u partitions are the fewest, the bound is %u", best.fewest, bound);
+      test_problem_fail(devices, "the fewest partitions are %u, but the bound is %u", best.fewest, bound);
     }
     bool limited = features != (TEST_ALL & ~(TEST_PINS | TEST_LIMITS));
     if (few.cut.count < best.fewest_in_limits || (two && !limited && few.cut.count != best.fewest)) {
-      test_problem_fail(devices, "%u partitions are the fewest, the split has %u", best.fewest, few.cut.count);
+      test_problem_fail(devices, "the fewest partitions are %u, or %u within the limits of devices, but the split has %u",
+                        best.fewest, best.fewest_in_limits, few.cut.count);
     }
     expect_not_above(&s, best.serial_ns, fast.price.serial_ns,
                      "the least time of all groupings and the time of the convex split");
@@ -487,7 +490,8 @@ static uint32_t fail_allocations(const subject *s, const clv__strategy *strategy
     failed = counting.calls >= fail_at;
     test_problem_at(s->problem, s->seed, strategy->name);
     if (failed ? status != CLV_OUT_OF_MEMORY : status != CLV_OK) {
-      test_problem_fail(NULL, "allocation %zu fails: %s: %s", fail_at, clv_status_name(status), error.message);
+      test_problem_fail(NULL, "allocation %zu %s: status %s, expected %s: %s", fail_at, failed ? "fails" : "does not happen",
+                        clv_status_name(status), failed ? "CLV_OUT_OF_MEMORY" : "CLV_OK", error.message);
     }
     if (counting.live != 0)
       test_problem_fail(NULL, "allocation %zu fails: %zu allocations are not released", fail_at, counting.live);

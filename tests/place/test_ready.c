@@ -75,7 +75,7 @@ static void fewest_of_all_placements(void **state) {
     ready_ok(&o, problem);
     test_check_placement(problem, o.placing.devices);
     uint32_t devices[64], least = fewest_turns(problem, devices, 0), turns = count_turns(problem, o.placing.devices);
-    if (turns != least) test_problem_fail(o.placing.devices, "%u turns, but %u suffice", turns, least);
+    if (turns != least) test_problem_fail(o.placing.devices, "the placement needs %u turns, but %u suffice", turns, least);
     several += least > 2;
 
     /* The algorithm for more devices, with a third device that supports nothing. It chooses the first turn by the number of
@@ -88,7 +88,8 @@ static void fewest_of_all_placements(void **state) {
     ready_ok(&many, &three);
     turns = count_turns(problem, many.placing.devices);
     if (turns != least && turns != least + 1)
-      test_problem_fail(many.placing.devices, "%u turns with three devices, but %u suffice", turns, least);
+      test_problem_fail(many.placing.devices,
+                        "with a third device, the placement needs %u turns, but %u suffice; one more is allowed", turns, least);
     clv__arena_finish(&many.arena);
     clv__arena_finish(&o.arena);
     clv__arena_finish(&arena);
@@ -153,7 +154,7 @@ static void random_problems(void **state) {
     ready_ok(&o, problem);
     test_check_placement(problem, o.placing.devices);
     for (uint32_t n = 0; n < problem->node_count; ++n) {
-      if (o.placing.causes[n][0] == '\0') test_problem_fail(o.placing.devices, "%u has no cause", n);
+      if (o.placing.causes[n][0] == '\0') test_problem_fail(o.placing.devices, "node %u has no cause", n);
       if (!clv__node_is_view(problem, n) || problem->pins[n] != CLV__NONE) continue;
       uint32_t source = clv__node_source(problem, n);
       bool is_waiting = source != CLV__NONE && strcmp(o.placing.causes[source], "view") == 0;

@@ -146,7 +146,7 @@ static void contents_are_those_of_the_file(void **state) {
     clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
     char *text;
     machine_open(&m, "npu,cpu", 1, &specs[seed % 3]);
-    /* the transfers of the first kind differ in size */
+    /* in test_seven_nodes() with matmul on the CPU, the transfers differ in size */
     const clv_assignment pin = {"matmul", "cpu"};
     clv_graph *graph =
         seed % 5 == 0 ? test_seven_nodes(&m.counting.allocator) : test_random_graph(&m.counting.allocator, seed, 5 + seed % 20);

@@ -1,6 +1,6 @@
 /* Random models on two or three virtual NPUs and the CPU, with random limits of memory, inputs, nodes, operators and dtypes
  * (support/limited.h), for all strategies. Every plan keeps the limits, runs, and gives the right result. Every refusal names
- * what cannot be satisfied, and for small models there is no plan at all (support/plan_brute.h). A failure prints the seed;
+ * what cannot be satisfied. If a small model is refused, no plan exists (support/plan_brute.h). A failure prints the seed;
  * CLEAVE_TEST_SEED=N tries only that one. */
 #include "execute/session.h"
 #include "fast_evaluate.h"
@@ -70,7 +70,7 @@ static void draw_options(trial *t, uint64_t random) {
   static const char *const splits[] = {"linear", "convex", "fewest"}, *const objectives[] = {"overlap", "throughput"};
   uint32_t device_count = clv_devices_count(t->m.devices), nodes = t->drawn.graph->node_count;
   t->options = (clv_plan_options)CLV_PLAN_OPTIONS_INIT;
-  /* Half of the cases use the default strategy. */
+  /* At least half of the cases use the default strategy, `optimal`. */
   uint32_t strategy = (uint32_t)(test_random(&random) % (2 * strategy_count()));
   t->options.strategy = strategy < strategy_count() ? clv__strategies[strategy]->name : "optimal";
   if (test_random(&random) % 6 == 0) t->options.split = splits[test_random(&random) % 3];
@@ -126,13 +126,15 @@ static void check_partitions(const trial *t, const clv_plan *plan) {
     for (uint32_t i = 0; i < partition->node_count; ++i) {
       bool is_there =
           partition->is_hosted ? is_view(t, partition->nodes[i]) : is_described(t, partition->nodes[i], partition->device);
-      if (!is_there) fail_msg("%s: node %u is on a device that cannot run it", t->what, partition->nodes[i]);
+      if (!is_there)
+        fail_msg("%s: node %u is on device %u, which does not list its operator and dtypes", t->what, partition->nodes[i],
+                 partition->device);
     }
     if (partition->is_hosted) continue;
     if (npu->max_nodes > 0 && partition->node_count > npu->max_nodes)
-      fail_msg("%s: partition %u has %u nodes", t->what, p, partition->node_count);
+      fail_msg("%s: partition %u has %u nodes, the limit is %u", t->what, p, partition->node_count, npu->max_nodes);
     if (npu->max_inputs > 0 && inputs_of(plan, p) > npu->max_inputs)
-      fail_msg("%s: partition %u has %u inputs", t->what, p, inputs_of(plan, p));
+      fail_msg("%s: partition %u has %u inputs, the limit is %u", t->what, p, inputs_of(plan, p), npu->max_inputs);
   }
 }
 
@@ -155,7 +157,8 @@ static void check_output(const trial *t, const clv_tensor *actual, const clv_ten
   clv__difference worst;
   size_t size_bytes;
   assert_true(clv__tensor_same_type(actual, expected) && clv__tensor_size_bytes(expected, &size_bytes));
-  if (is_exact && memcmp(actual->data, expected->data, size_bytes) != 0) fail_msg("%s: an output has other bits", t->what);
+  if (is_exact && memcmp(actual->data, expected->data, size_bytes) != 0)
+    fail_msg("%s: an output has other bits than expected", t->what);
   clv__tolerance allowed = {.share = 8 * clv__dtype_tolerance(expected->dtype)};
   if (!clv__tensor_agrees_within(expected, actual, &allowed, &worst))
     fail_msg("%s: element %zu is %g, expected %g", t->what, worst.element, worst.actual, worst.expected);
@@ -259,7 +262,8 @@ static void judge_refusal(trial *t, const clv_error *refusal, counts *c) {
   if (status == CLV_OK) {
     check_plan(t, plan);
     clv_plan_destroy(plan);
-    if (strstr(refusal->message, "'optimal' may") == NULL) fail_msg("%s: no way out: %s", t->what, refusal->message);
+    if (strstr(refusal->message, "'optimal' may") == NULL)
+      fail_msg("%s: the refusal does not say that 'optimal' may find a plan: %s", t->what, refusal->message);
     ++c->outdone;
   } else if (t->drawn.graph->node_count <= PLAN_BRUTE_NODES && !is_linear) {
     try_plans(t, refusal, c);

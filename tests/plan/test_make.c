@@ -75,7 +75,8 @@ static void pins_hold(void **state) {
   close_all(&f);
 }
 
-/* Pins of one kind that disagree are refused, whichever comes first, and the error has both. */
+/* Two patterns, or two pins by name, that put a node on different devices are refused in either order. The error names both.
+ * The same applies to forced operators. */
 static void pins_agree(void **state) {
   (void)state;
   static const clv_assignment cases[][2] = {
@@ -181,7 +182,7 @@ static void other_devices_are_named(void **state) {
   options.name_others = true;
   assert_int_equal(clv_plan_make(f.graph, f.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
   const char *others = strstr(error.message, "; not in the list of devices, but able to run it: ");
-  if (others == NULL || strstr(others, "cpu") == NULL) fail_msg("%s", error.message);
+  if (others == NULL || strstr(others, "cpu") == NULL) fail_msg("the error does not name cpu as able: %s", error.message);
   assert_non_null(strstr(error.message, "node 'relu' (Relu): no device can run it: npu: "));
   close_all(&f);
 }

@@ -4,7 +4,7 @@
 
 enum { ELEMENTS = 1 * 8 * 8 * 8, INPUT_ELEMENTS = 3 * 8 * 8 };
 
-/* Plans and runs the example with Concat on the CPU. Returns the number of partitions on the NPU. */
+/* Plans and runs test_seven_nodes() with Concat on the CPU. Returns the number of partitions on the NPU. */
 static uint32_t run_with(const char *list, const char *option, float result[ELEMENTS]) {
   clv_error error = {0};
   clv_context *context;
@@ -96,7 +96,8 @@ static void pieces_of_pieces(void **state) {
   clv_plan *plan;
   clv_status status = clv_plan_make(graph, devices, NULL, &plan, &error);
   if (status != CLV_OK && (status != CLV_NOT_SUPPORTED || strstr(error.message, "narrow would need") == NULL)) {
-    fail_msg("%s", error.message);
+    fail_msg("expected a plan, or CLV_NOT_SUPPORTED with 'narrow would need'; got %s: %s", clv_status_name(status),
+             error.message);
   }
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
@@ -152,7 +153,7 @@ static void a_shared_memory_is_relieved(void **state) {
   machine_close(&m);
 }
 
-/* Products that are pinned to a device that is too small for them, with views between them. If the partition of a view moves
+/* Products that are forced onto a device that is too small for them, with views between them. If the partition of a view moves
  * elsewhere, the cut of the list moves it back. Planning ends. */
 static void views_do_not_move_forever(void **state) {
   (void)state;
@@ -181,7 +182,9 @@ static void views_do_not_move_forever(void **state) {
       options.forces = &(clv_assignment){"MatMul", "npu"};
       options.force_count = 1;
       clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
-      if (status != CLV_OK && status != CLV_NOT_SUPPORTED) fail_msg("%u bytes: %s", bytes, error.message);
+      if (status != CLV_OK && status != CLV_NOT_SUPPORTED)
+        fail_msg("%u bytes, %s: expected a plan or CLV_NOT_SUPPORTED, got %s: %s", bytes, options.strategy,
+                 clv_status_name(status), error.message);
       planned += status == CLV_OK;
       refused += status != CLV_OK;
       clv_plan_destroy(plan);

@@ -158,13 +158,14 @@ static void open_limited(machine *m, const char *list, const char *spec, uint32_
   m->devices = limited_devices(m->context, list, spec, kibibytes);
 }
 
-/* Makes a plan and checks that the comparison's row says the same of it. */
+/* Makes a plan with the options and checks that the row of the comparison has the same results, or also a refusal. */
 static void check_row(machine *m, const clv_plan *plan, const clv_plan_options *options, const clv__comparison *row) {
   clv_error error = {0};
   clv_plan *other;
   clv_status status = clv_plan_make(plan->graph, m->devices, options, &other, &error);
   if ((status == CLV_OK) != (row->refusal == NULL))
-    fail_msg("%s: the plan: %s; the comparison: %s", row->name, error.message, row->refusal == NULL ? "ok" : row->refusal);
+    fail_msg("%s: planning and the comparison disagree: %s %s; the comparison: %s", row->name, clv_status_name(status),
+             error.message, row->refusal == NULL ? "has a plan" : row->refusal);
   if (status != CLV_OK) {
     assert_string_not_equal(row->refusal, "");
     return;
@@ -215,7 +216,7 @@ static void comparisons_keep_limits(void **state) {
     clv_graph_destroy(graph);
     machine_close(&m);
   }
-  assert_true(refused > 0 && refused < compared * 2); /* only 'all on npu', at the smallest memories */
+  assert_true(refused > 0 && refused < compared * 2); /* only the row 'all on npu' is refused, at the smallest memories */
 }
 
 /* A plan made for a memory is refused on a device that has less than the plan needs. */
@@ -236,7 +237,8 @@ static void files_keep_limits(void **state) {
     clv_devices *devices = limited_devices(m.context, "npu,cpu", "all", below + more);
     clv_status status = clv__plan_parse(graph, devices, text, strlen(text), NULL, &again, &error);
     if (status != (more == 0 ? CLV_NOT_SUPPORTED : CLV_OK) || (more == 0 && strstr(error.message, "npu") == NULL))
-      fail_msg("%u KiB: status %d: %s", below + more, (int)status, error.message);
+      fail_msg("%u KiB: status %s, expected %s: %s", below + more, clv_status_name(status),
+               more == 0 ? "CLV_NOT_SUPPORTED and an error that names npu" : "CLV_OK", error.message);
     clv_plan_destroy(again);
     clv_devices_close(devices);
   }
@@ -270,7 +272,8 @@ static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, u
     clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
     if (status != CLV_OK) {
       if (!pinned || status != CLV_NOT_SUPPORTED)
-        fail_msg("%s, %u KiB of memory: unexpected error: %s", what, kibibytes, error.message);
+        fail_msg("%s, %u KiB of memory: %s, expected a plan%s: %s", what, kibibytes, clv_status_name(status),
+                 pinned ? " or CLV_NOT_SUPPORTED" : "", error.message);
       by_optimal += s % strategy_count() == 0;
       by_contiguous += s % strategy_count() == 1;
       ++*refused;
@@ -286,7 +289,7 @@ static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, u
     clv_session_destroy(session);
     clv_plan_destroy(plan);
   }
-  assert_true(by_optimal <= by_contiguous); /* `optimal` fails only if other strategies do */
+  assert_true(by_optimal <= by_contiguous); /* `optimal` does not fail more often than `contiguous` */
   clv_graph_destroy(graph);
   machine_close(&m);
   return streamed;
@@ -494,15 +497,15 @@ static void a_node_beyond_the_inputs_of_a_device(void **state) {
     clv_error error;
     assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
     if (strstr(error.message, "node 'sum' reads 3 values from outside its partition; npu supports at most 2") == NULL)
-      fail_msg("%s: %s", strategies[i], error.message);
+      fail_msg("%s: the error must state that 'sum' reads 3 values and npu supports 2: %s", strategies[i], error.message);
     options.pin_count = 0;
   }
   clv_graph_destroy(graph);
   machine_close(&m);
 }
 
-/* Six products in a row, the weights of three placed on each device. By default, with one row, no product leaves its weight;
- * with many rows, the accelerator is worth the copies. */
+/* Six products in a row, the weights of three placed on each device. By default, with one row, every product runs where its
+ * weight is; with many rows, the accelerator is worth the copies. */
 static void offload_weighs_the_weights(void **state) {
   (void)state;
   static const struct {
@@ -670,7 +673,8 @@ static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, s
       fail_msg("%s: after allocation %zu failed, %zu allocations are not released", what, n, m->counting.live - live);
     bool refused = status == CLV_NOT_SUPPORTED && strstr(error.message, refusal) != NULL;
     if (status != CLV_OK && status != CLV_OUT_OF_MEMORY && !refused) {
-      fail_msg("%s: after allocation %zu failed, unexpected status %s: %s", what, n, clv_status_name(status), error.message);
+      fail_msg("%s: after allocation %zu failed, status %s, expected CLV_OK, CLV_OUT_OF_MEMORY or a refusal with '%s': %s", what,
+               n, clv_status_name(status), refusal, error.message);
     }
   }
 }

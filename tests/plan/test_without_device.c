@@ -256,7 +256,8 @@ static void refusals_and_explanations(void **state) {
   assert_non_null(strstr(text.data, "npu: cannot run it: removed: no answer for 2 s"));
   clv__text_finish(&text);
   clv_plan *nothing;
-  assert_int_equal(clv__plan_without_devices(without, 2, "fire", &nothing, &error), CLV_NOT_SUPPORTED); /* the last device */
+  assert_int_equal(clv__plan_without_devices(without, 2, "fire", &nothing, &error),
+                   CLV_NOT_SUPPORTED); /* removes the last device, too */
   assert_string_equal(error.message,
                       "node 'conv' (Conv): no device can run it: npu: removed: no answer for 2 s; cpu: removed: fire");
   clv_plan_destroy(without);

@@ -231,7 +231,8 @@ static void lies_are_refused(void **state) {
     const clv_status status = run_timed(&a, RUNS, &error);
     clv__session_time_steps(a.session, false);
     assert_int_equal(status, lie == RIGHT ? CLV_OK : CLV_DEVICE_ERROR);
-    if (lie != RIGHT && strstr(error.message, texts[lie]) == NULL) fail_msg("unexpected error message: %s", error.message);
+    if (lie != RIGHT && strstr(error.message, texts[lie]) == NULL)
+      fail_msg("the error message must contain '%s': %s", texts[lie], error.message);
     close_session(&a);
     interposer_destroy(between);
   }

@@ -46,8 +46,8 @@ static example *make_example(void) {
   return x;
 }
 
-/* Checks that the order is a topological order of all nodes, that groups are nested, have at least two members, and that no group
- * has more members than a picture can show. */
+/* Checks that the order is a topological order of all nodes, that groups are nested, that each has at least two members, and
+ * that none has more members than a picture can show. */
 static void check_groups(const clv__groups_input *input, const clv__groups *groups) {
   uint32_t n = input->node_count, *positions = malloc((n + 1) * sizeof *positions),
            *members = calloc(groups->count + 1, sizeof *members);
@@ -180,7 +180,8 @@ static void test_interrupted(void **state) {
 
 /* ---- Blocks and runs ---- */
 
-/* Half a block precedes the blocks, so they could begin at any of its nodes. They begin where the fewest edges pass. */
+/* Half a block precedes the repeated blocks, so every node of a block could be its first. The first must be the one before
+ * which the fewest edges pass. */
 static void test_blocks(void **state) {
   (void)state;
   static const char *const operators[] = {"MatMul", "Add",  "Softmax", "MatMul", "LayerNormalization",

@@ -53,7 +53,8 @@ static void test_statistics(void **state) {
   check_statistics(&s, 6, 8, 7, 1);
 }
 
-/* The statistics of many elements are put together from those of small parts. Their mean is large beside their deviation. */
+/* The statistics of many elements are computed from those of small parts. The elements have a large mean and a small
+ * deviation. */
 static void test_many_elements(void **state) {
   (void)state;
   enum { COUNT = 50001 };
@@ -72,7 +73,8 @@ static void test_many_elements(void **state) {
 /* A node that depends on an input alone is drawn just above its reader, even if it could be computed long before. */
 static void test_late_nodes(void **state) {
   (void)state;
-  enum { LENGTH = 60, LATE = 5 }; /* a chain whose later nodes each read a value made of an input by two nodes */
+  /* A chain of LENGTH nodes. Each of the last LATE also reads a value that two nodes compute from an input. */
+  enum { LENGTH = 60, LATE = 5 };
   uint32_t from[400], to[400], edges = 0, nodes = 0, inputs[LATE], made[LATE];
   double widths[200];
   for (uint32_t i = 0; i < LATE; ++i) inputs[i] = nodes++;
@@ -355,7 +357,7 @@ static void test_out_of_memory(void **state) {
   finish(&p);
 }
 
-/* Elements are made safe like names. */
+/* Strings of tensors are quoted, and escaped like names. Numbers are exact. */
 static void test_elements(void **state) {
   (void)state;
   const clv_string strings[] = {{"a\n<b>\x1b", 7}, {"zero\0end", 8}, {NULL, 0}};

@@ -10,8 +10,8 @@ static clv_plan *propagate(machine *m, const clv_graph *graph, const char *pins)
   return machine_plan(m, graph, pins, options);
 }
 
-/* mul = a * b without any given memory: the inputs are on the last device, and the node has no device until pass 3 assigns it to
- * the device of its inputs. */
+/* mul = a * b, where the user has placed no value: the inputs are on the last device, and the node has no device until pass 3
+ * assigns it to the device of its inputs. */
 static void nothing_allocated(void **state) {
   (void)state;
   static const char *const all[] = {"all"};
@@ -60,7 +60,7 @@ static const json_t *find(const json_t *array, const char *key, const char *name
     const json_t *item = json_array_get(array, i);
     if (strcmp(json_string_value(json_object_get(item, key)), name) == 0) return item;
   }
-  fail_msg("there is no pass '%s'", name);
+  fail_msg("no entry has the %s '%s'", key, name);
   return NULL;
 }
 

@@ -24,7 +24,7 @@ typedef struct reached {
 
 static void check(const char *what, uint64_t bound, uint64_t best, reached *into) {
   if (bound > best) {
-    test_problem_fail(NULL, "%s bound of %llu is above the best plan's %llu", what, (unsigned long long)bound,
+    test_problem_fail(NULL, "the %s bound, %llu ns, is above the best plan's time, %llu ns", what, (unsigned long long)bound,
                       (unsigned long long)best);
   }
   if (best == 0 || best == UINT64_MAX) return;

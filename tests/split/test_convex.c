@@ -77,8 +77,9 @@ static void two_devices_give_the_fewest(void **state) {
     test_problem_at(problem, seed, "fewest for two devices");
     uint32_t fewest = test_brute_groups(problem, devices).fewest;
     clv__cut cut = split(problem, devices, NULL, CLV__SPLIT_FEWEST, &arena);
-    if (cut.count != fewest) test_problem_fail(devices, "%u partitions, %u suffice", cut.count, fewest);
-    if (bound_of(problem, devices, &arena) != fewest) test_problem_fail(devices, "the bound is not %u", fewest);
+    if (cut.count != fewest) test_problem_fail(devices, "the split has %u partitions, but %u suffice", cut.count, fewest);
+    if (bound_of(problem, devices, &arena) != fewest)
+      test_problem_fail(devices, "the bound is %u, but the fewest are %u", bound_of(problem, devices, &arena), fewest);
     clv__arena_finish(&arena);
   }
 }
@@ -99,8 +100,9 @@ static void more_devices_come_close_to_the_fewest(void **state) {
     clv__cut cut = split(problem, devices, NULL, CLV__SPLIT_FEWEST, &arena);
     if (bound > fewest) test_problem_fail(devices, "the bound is %u, but %u partitions suffice", bound, fewest);
     if (used_devices(problem, devices) <= 2 && cut.count > fewest)
-      test_problem_fail(devices, "%u partitions, expected %u", cut.count, fewest);
-    if (cut.count > fewest + 1) test_problem_fail(devices, "%u partitions, %u suffice", cut.count, fewest);
+      test_problem_fail(devices, "the split for two devices has %u partitions, but %u suffice", cut.count, fewest);
+    if (cut.count > fewest + 1)
+      test_problem_fail(devices, "the split has %u partitions, but %u suffice; one more is allowed", cut.count, fewest);
     ++problems;
     exact += cut.count == fewest;
     tight += bound == fewest;
@@ -127,7 +129,9 @@ static void expect_least_time(uint32_t min_devices, uint32_t max_devices, uint32
     test_problem_at(problem, seed, "least time");
     clv__cut cut = split(problem, devices, NULL, CLV__SPLIT_CONVEX, &arena);
     uint64_t time = serial_of(problem, &cut, &arena), best = test_brute_groups(problem, devices).serial_ns;
-    if (time < best) test_problem_fail(devices, "%llu ns, below the least", (unsigned long long)time);
+    if (time < best)
+      test_problem_fail(devices, "the split takes %llu ns, less than the best of all groupings, %llu ns",
+                        (unsigned long long)time, (unsigned long long)best);
     ++problems;
     missed += time > best;
     if (best > 0 && (double)time / (double)best > worst) worst = (double)time / (double)best;
@@ -182,16 +186,18 @@ static void cuts_are_sound_and_no_slower_than_linear(void **state) {
     assert_memory_equal(convex.partition_of, again.partition_of, problem->node_count * sizeof *again.partition_of);
     uint64_t time = serial_of(problem, &convex, &arena), linear_time = serial_of(problem, &linear, &arena);
     if (!limits && time > linear_time) {
-      test_problem_fail(devices, "%llu ns, but the linear cut takes %llu", (unsigned long long)time,
+      test_problem_fail(devices, "the convex split takes %llu ns, but the linear cut only %llu", (unsigned long long)time,
                         (unsigned long long)linear_time);
     }
     if (!limits && fewest.count > linear.count)
-      test_problem_fail(devices, "%u partitions, but the linear cut has %u", fewest.count, linear.count);
+      test_problem_fail(devices, "the split into the fewest has %u partitions, but the linear cut only %u", fewest.count,
+                        linear.count);
     uint32_t bound = bound_of(problem, devices, &arena);
-    if (fewest.count < bound) test_problem_fail(devices, "%u partitions, below the bound of %u", fewest.count, bound);
+    if (fewest.count < bound)
+      test_problem_fail(devices, "the split has %u partitions, below the bound of %u", fewest.count, bound);
     if (!limits && claims == NULL && !has_hosted(problem, devices) && used_devices(problem, devices) == 2 &&
         fewest.count != bound) {
-      test_problem_fail(devices, "%u partitions, but the fewest are %u", fewest.count, bound);
+      test_problem_fail(devices, "the split has %u partitions, but the exact bound for two devices is %u", fewest.count, bound);
     }
     clv__arena_finish(&arena);
   }
@@ -417,7 +423,8 @@ static void views_are_no_parts_of_their_own(void **state) {
   for (uint32_t first = 0; first < 2; ++first) {
     list *l = list_new(&arena);
     uint32_t view = list_add(l, 0, 0, NULL), work = list_add(l, 0, 0, NULL), other = list_add(l, 0, 0, NULL);
-    list_one(l, 1, first == 0 ? work : view); /* the host reads the result of one of them, so that one must run first */
+    list_one(l, 1,
+             first == 0 ? work : view); /* the host reads the result of `work` or of `view`, which must run before the host */
     l->flags[view] = CLV__NODE_VIEW;
     l->launch_ns[0] = 0;
     list_problem(l);

@@ -6,7 +6,7 @@
 #include "split/minimum_cut/flow.h"
 #include "support.h"
 
-/* A random network, from which both solvers' networks are built. */
+/* An edge of a random network. The networks of both solvers are built from it. */
 typedef struct edge {
   uint32_t a, b;
   int64_t forward, backward;
@@ -14,7 +14,7 @@ typedef struct edge {
 
 typedef struct network {
   uint32_t vertex_count, edge_count;
-  int64_t *from_source, *to_sink; /* by vertex */
+  int64_t *from_source, *to_sink; /* indexed by vertex: the capacities of its edges from the source and to the sink */
   edge *edges;
 } network;
 
@@ -284,7 +284,7 @@ static int64_t check_large(uint64_t seed, uint32_t size, shape kind, terminals t
   assert_ok(solve(&n, clv__allocator_default(), &flow, &cost, &error), error);
   bool *sides = array(n.vertex_count, sizeof *sides);
   for (uint32_t v = 0; v < n.vertex_count; ++v) sides[v] = clv__flow_on_sink_side(flow, v);
-  int64_t value = value_of(&n, sides); /* if the work limit was reached, slightly above `cost`, a lower bound on every cut */
+  int64_t value = value_of(&n, sides); /* above `cost`, a lower bound, if the work limit was reached */
   if (clv__flow_is_exact(flow) ? value != cost : value < cost || value - cost > cost / 100) {
     fail_msg("seed %llu, shape %d: the edges that the cut separates cost %lld, but the reported cost is %lld",
              (unsigned long long)seed, kind, (long long)value, (long long)cost);

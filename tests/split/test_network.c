@@ -38,7 +38,8 @@ static void check_two(uint64_t seed, clv__arena *arena) {
                         (unsigned long long)cost);
     uint64_t best = test_brute_placement(problem, i >= 2, NULL);
     if (cost != best)
-      test_problem_fail(devices, "the cut is %llu, the best %llu", (unsigned long long)cost, (unsigned long long)best);
+      test_problem_fail(devices, "the cut costs %llu, but the best placement %llu", (unsigned long long)cost,
+                        (unsigned long long)best);
   }
 }
 
@@ -66,7 +67,8 @@ static void check_ties(uint64_t seed, clv__arena *arena) {
     for (uint32_t n = 0; n < problem->node_count; ++n) other[n] = set >> n & 1u;
     if (test_placement_ns(problem, other) > cost) continue;
     for (uint32_t n = 0; n < problem->node_count; ++n) {
-      if (devices[n] == options.other && other[n] == options.one) test_problem_fail(devices, "node %u may be on `one`", n);
+      if (devices[n] == options.other && other[n] == options.one)
+        test_problem_fail(devices, "node %u is on `other`, but another best placement has it on `one`", n);
     }
   }
 }
@@ -84,7 +86,7 @@ static void test_ties(void **state) {
 /* ---- Penalties, and nodes fixed on third devices ---- */
 
 /* Returns an equivalent problem for brute force: penalties become node times, fixed nodes are pinned, and only the two devices
- * support the others. */
+ * support the other nodes. */
 static clv__problem as_pinned(const clv__problem *problem, const clv__network_options *options, clv__arena *arena) {
   clv__problem copy = *problem;
   uint64_t *times = array(arena, (size_t)problem->node_count * problem->device_count, sizeof *times);
@@ -210,10 +212,12 @@ static void check_path(uint64_t seed, clv__arena *arena) {
     if (time < best) best = time;
   }
   if (cost != best)
-    test_problem_fail(devices, "the cut is %llu, the best %llu", (unsigned long long)cost, (unsigned long long)best);
+    test_problem_fail(devices, "the cut costs %llu, but the best placement %llu", (unsigned long long)cost,
+                      (unsigned long long)best);
   uint64_t serial = test_brute_serial(problem, NULL);
   if (cost > serial)
-    test_problem_fail(devices, "%llu is above the best serial time %llu", (unsigned long long)cost, (unsigned long long)serial);
+    test_problem_fail(devices, "the cost %llu is above the best serial time %llu", (unsigned long long)cost,
+                      (unsigned long long)serial);
   clv__release(clv__allocator_default(), path);
 }
 
@@ -239,7 +243,8 @@ static void check_sides(uint64_t seed, clv__arena *arena) {
     clv__network_sides sides = {.one = (uint16_t)one, .other = (uint16_t)(all & ~one)};
     assert_ok(clv__network_bound(problem, &sides, clv__allocator_default(), NULL, &cost, &error), error);
     if (cost > best)
-      test_problem_fail(NULL, "set %x: %llu is above %llu", one, (unsigned long long)cost, (unsigned long long)best);
+      test_problem_fail(NULL, "devices %#x against the others: the bound %llu is above the best placement's cost, %llu", one,
+                        (unsigned long long)cost, (unsigned long long)best);
   }
 }
 

@@ -137,7 +137,9 @@ static void moves_of_nodes_are_priced_exactly(void **state) {
     place_at_random(problem, &random, devices);
     test_problem_at(problem, seed, "price of a placement");
     assert_ok(clv__price_placement(problem, devices, &before, &error), error);
-    if (before != test_placement_ns(problem, devices)) test_problem_fail(devices, "wrong");
+    if (before != test_placement_ns(problem, devices))
+      test_problem_fail(devices, "clv__price_placement() gives %llu ns, expected %llu", (unsigned long long)before,
+                        (unsigned long long)test_placement_ns(problem, devices));
     clv__reader_counts counts;
     assert_ok(clv__reader_counts_make(problem, devices, &arena, &counts, &error), error);
     for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -150,7 +152,8 @@ static void moves_of_nodes_are_priced_exactly(void **state) {
         assert_ok(clv__price_placement(problem, devices, &after, &error), error);
         devices[n] = was;
         if ((int64_t)(after - before) != change) {
-          test_problem_fail(devices, "node %u to %u: %lld ns, not %lld", n, d, (long long)change, (long long)(after - before));
+          test_problem_fail(devices, "moving node %u to device %u: clv__price_move() gives %lld ns, expected %lld", n, d,
+                            (long long)change, (long long)(after - before));
         }
       }
     }
