@@ -105,7 +105,7 @@ static clv_status check_contents(clv__new_folder *made, const char *directory, c
 
 /* ---- The new folder ---- */
 
-/* The part of the target after its last slash. */
+/* The part of the path after its last slash. */
 static char *last_part(char *path) {
   char *slash = strrchr(path, '/');
   return slash == NULL ? path : slash + 1;

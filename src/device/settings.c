@@ -95,7 +95,7 @@ static clv_status read_capture(const clv_context_options *options, clv__settings
   return CLV_OK;
 }
 
-/* Checks the text of CLEAVE_ISA. The limit applies to the whole process, so the settings do not hold it. */
+/* Checks the text of CLEAVE_ISA, which limits the instruction set of the whole process. The settings therefore do not hold it. */
 static clv_status check_isa(clv_error *error) {
   const char *text = variable(CLV__VARIABLE_ISA);
   clv__isa limit;

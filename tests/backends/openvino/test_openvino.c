@@ -198,7 +198,7 @@ static void options(void **state) {
   machine_close(&m);
 }
 
-/* Reasons that come from OpenVINO's own messages are on one line. */
+/* OpenVINO's messages may have several lines. The error of a failed call names the call and quotes the message on one line. */
 static void reasons(void **state) {
   (void)state;
   if (skipped()) return;
