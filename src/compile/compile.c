@@ -175,13 +175,14 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
   if (executables == NULL) return clv__error_memory(error, count * sizeof *executables);
   uint32_t from_disk = 0;
   clv_status status = finish_once(all, d, list, count, executables, error);
-  for (uint32_t i = 0; status != CLV_OK && i < count; ++i) {
+  bool is_refused = status != CLV_OK && !devices->items[d].is_lost;
+  for (uint32_t i = 0; is_refused && i < count; ++i) {
     clv__source source = list[i].compiled->origin.source;
     if (!is_new(&list[i], d) || (source != CLV__SOURCE_DISK && source != CLV__SOURCE_FOLDER)) continue;
     if (source == CLV__SOURCE_DISK) clv__executable_forget(devices, list[i].compiled->use->of);
     ++from_disk;
   }
-  if (from_disk > 0 && !devices->items[d].is_lost) {
+  if (from_disk > 0) {
     clv__context_log(devices->context, 1, "cache: %u cached executables were rejected: %s", from_disk,
                      error != NULL ? error->message : clv_status_name(status));
     for (uint32_t i = count; i-- > 0;) {
