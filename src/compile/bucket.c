@@ -87,10 +87,7 @@ static int64_t *no_sizes(const clv_plan *plan, clv__arena *arena) {
 
 static double seconds_of(const clv_plan *plan, uint32_t device, const clv_graph_view *view, uint32_t node) {
   const clv__device *d = &plan->devices->items[device];
-  const clv_backend *backend = d->backend;
-  bool states = backend->struct_size >= offsetof(clv_backend, node_seconds) + sizeof backend->node_seconds;
-  states = states && backend->node_seconds != NULL && !d->is_lost;
-  double stated = states ? backend->node_seconds(d->handle, view, node) : -1;
+  double stated = d->backend->node_seconds != NULL ? d->backend->node_seconds(d->handle, view, node) : -1;
   if (stated >= 0) return stated;
   const clv__nominal *nominal = clv__nominal_find(d->info.kind);
   clv__work work;

@@ -68,9 +68,9 @@ static clv_status add_context(const clv__executables *all, const work *w, clv_st
 static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_error *error) {
   clv_devices *devices = all->plan->devices;
   clv__compiled *compiled = w->compiled;
-  bool by_device = devices->items[w->device].is_lost;
   double start = now_ms();
-  clv_status status = clv__device_check(&devices->items[w->device], error);
+  clv_status status = clv__device_check(&devices->items[w->device], error); /* before files of the cache get the blame */
+  bool by_device = status != CLV_OK;
   if (status == CLV_OK) {
     status = clv__executable_obtain(all, w->partition, w->view, arena, &compiled->use, &compiled->origin, &by_device, error);
   }
@@ -151,9 +151,8 @@ static clv_status finish_once(clv__executables *all, uint32_t d, work *list, uin
     if (is_new(&list[i], d)) executables[new_count++] = list[i].compiled->executable;
   }
   if (new_count == 0) return CLV_OK;
-  clv_status status = clv__device_check(device, error);
   double start = now_ms();
-  if (status == CLV_OK) status = CLV__CALL(device, error, finish, executables, new_count);
+  clv_status status = CLV__CALL(device, error, finish, executables, new_count);
   double each = (now_ms() - start) / new_count;
   for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
     if (!is_new(&list[i], d)) continue;
@@ -175,13 +174,14 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
   if (executables == NULL) return clv__error_memory(error, count * sizeof *executables);
   uint32_t from_disk = 0;
   clv_status status = finish_once(all, d, list, count, executables, error);
-  for (uint32_t i = 0; status != CLV_OK && i < count; ++i) {
+  bool is_refused = status != CLV_OK && !clv__device_is_lost(&devices->items[d]);
+  for (uint32_t i = 0; is_refused && i < count; ++i) {
     clv__source source = list[i].compiled->origin.source;
     if (!is_new(&list[i], d) || (source != CLV__SOURCE_DISK && source != CLV__SOURCE_FOLDER)) continue;
     if (source == CLV__SOURCE_DISK) clv__executable_forget(devices, list[i].compiled->use->of);
     ++from_disk;
   }
-  if (from_disk > 0 && !devices->items[d].is_lost) {
+  if (from_disk > 0) {
     clv__context_log(devices->context, 1, "cache: %u cached executables were rejected: %s", from_disk,
                      error != NULL ? error->message : clv_status_name(status));
     for (uint32_t i = count; i-- > 0;) {

@@ -27,7 +27,7 @@ static void set_reason(clv__origin *origin, const char *text) {
 }
 
 static void destroy(obtaining *o) {
-  if (o->executable != NULL && !o->device->is_lost) o->device->backend->executable_destroy(o->device->handle, o->executable);
+  if (o->executable != NULL) o->device->backend->executable_destroy(o->device->handle, o->executable);
   o->executable = NULL;
 }
 
@@ -274,12 +274,7 @@ clv_status clv__executable_obtain(const clv__executables *all, uint32_t partitio
   CLV__TRY(clv__share_find(o.share, device, &o.key, view, arena, use, error));
   if (*use != NULL) return CLV_OK;
   look_for(&o);
-  clv_status status = CLV_OK;
-  if (o.executable == NULL && o.device->is_lost) {
-    *by_device = true;
-    status = clv__error_set(error, CLV_DEVICE_ERROR, "the device was removed, because it did not answer in time");
-  }
-  if (status == CLV_OK && o.executable == NULL) status = compile(&o, by_device, error);
+  clv_status status = o.executable == NULL ? compile(&o, by_device, error) : CLV_OK;
   if (status == CLV_OK) status = clv__share_add(o.share, device, &o.key, view, arena, o.executable, o.weights, use, error);
   if (status != CLV_OK) destroy(&o);
   return status;

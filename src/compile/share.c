@@ -200,7 +200,7 @@ void clv__share_drop(clv__share *share, clv__executable_use *use) {
     e->uses = use->next;
   if (e->uses != NULL) return;
   const clv__device *d = &share->devices->items[e->device];
-  if (!d->is_lost) d->backend->executable_destroy(d->handle, e->executable);
+  d->backend->executable_destroy(d->handle, e->executable);
   table_remove(&share->executables, &e->link);
   clv__release(share->allocator, e);
 }
@@ -316,7 +316,7 @@ void clv__share_drop_weight(clv__share *share, clv__weight_use *use) {
   *use = (clv__weight_use){0};
   if (w->uses != NULL) return;
   const clv__device *d = &share->devices->items[w->device];
-  if (!d->is_lost) d->backend->weight_release(d->handle, w->weight);
+  d->backend->weight_release(d->handle, w->weight);
   table_remove(&share->weights, &w->link);
   clv__release(share->allocator, w);
 }

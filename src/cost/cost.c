@@ -20,11 +20,11 @@ void *clv__making_allocate(clv__making *m, clv__arena *arena, size_t count, size
 /* ---- Devices ---- */
 
 static double stated_copy(const clv__device *device, uint64_t size_bytes) {
-  double (*slot)(clv_device *, uint64_t) = CLV__COST_SLOT(device, copy_seconds);
+  double (*slot)(clv_device *, uint64_t) = device->backend->copy_seconds;
   return slot == NULL ? -1 : slot(device->handle, size_bytes);
 }
 static double stated_launch(const clv__device *device) {
-  double (*slot)(clv_device *) = CLV__COST_SLOT(device, launch_seconds);
+  double (*slot)(clv_device *) = device->backend->launch_seconds;
   return slot == NULL ? -1 : slot(device->handle);
 }
 

@@ -65,12 +65,6 @@ static inline uint64_t clv__cost_ns(double ns) {
   return ns >= (double)CLV__PROFILE_MAX_NS ? CLV__PROFILE_MAX_NS : (uint64_t)(ns + 0.5);
 }
 
-/* A slot of the backend. NULL if the backend's version lacks the slot, or if the device is lost. */
-#define CLV__COST_SLOT(device, slot)                                                                                     \
-  (!(device)->is_lost && (device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) \
-       ? (device)->backend->slot                                                                                         \
-       : NULL)
-
 static inline bool clv__making_is_folded(const clv__making *m, uint32_t node) {
   return m->folded != NULL && m->folded[node];
 }

@@ -7,7 +7,7 @@
 #include "cost/cost_own.h"
 
 static double stated_node(const clv__device *device, const clv_graph_view *whole, uint32_t node) {
-  double (*slot)(clv_device *, const clv_graph_view *, uint32_t) = CLV__COST_SLOT(device, node_seconds);
+  double (*slot)(clv_device *, const clv_graph_view *, uint32_t) = device->backend->node_seconds;
   return slot == NULL ? -1 : slot(device->handle, whole, node);
 }
 static const clv__profile_operator *measured_operator(const clv__making *m, const clv__model_device *d, uint32_t node) {

@@ -43,10 +43,6 @@ static void ask(const clv_host *host, const clv__device *device, const clv_graph
                 clv_support_fn support, void *user_data, clv_verdict *verdict) {
   *verdict = (clv_verdict){0};
   if (!is_possible(whole, node, verdict)) return;
-  if (device->is_lost) {
-    strcpy(verdict->reason, "removed: it did not answer in time");
-    return;
-  }
   device->backend->supports(device->handle, whole, node, verdict);
   verdict->reason[sizeof verdict->reason - 1] = '\0';
   if (verdict->supported && support != NULL) {

@@ -35,11 +35,6 @@ uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space) {
   return most;
 }
 
-clv_status clv__device_check(const clv__device *device, clv_error *error) {
-  if (!device->is_lost) return CLV_OK;
-  return clv__error_set(error, CLV_DEVICE_ERROR, "%s: it did not answer in time", device->name);
-}
-
 uint32_t clv__devices_find(const clv_devices *devices, const char *name) {
   for (uint32_t i = 0; i < devices->count; ++i) {
     if (strcmp(devices->items[i].name, name) == 0) return i;
@@ -91,7 +86,7 @@ static void finish_attachment(clv__attachment *attachment) {
 static void close_devices(clv_devices *devices, bool lost) {
   for (uint32_t i = devices->count; i-- > 0;) {
     clv__device *device = &devices->items[i];
-    if (device->is_lost == lost) device->backend->close(device->handle);
+    if (clv__device_is_lost(device) == lost) device->opened_by->close(device->handle);
   }
 }
 

@@ -33,7 +33,7 @@ typedef struct pool {
 } pool;
 
 static bool is_lost(const pool *p, uint32_t device) {
-  return device != CLV__NO_ID && atomic_load_explicit(&p->devices->items[device].is_lost, memory_order_acquire);
+  return device != CLV__NO_ID && clv__device_is_lost(&p->devices->items[device]);
 }
 
 /* Releases a block's memory. Call it without the pool's lock, except for memory of the allocator. Memory of a lost device is not
@@ -41,7 +41,7 @@ static bool is_lost(const pool *p, uint32_t device) {
 static void release_block(const pool *p, const clv__memory_block *block) {
   if (block->device == CLV__NO_ID) {
     clv__release(p->allocator, block->host);
-  } else if (!is_lost(p, block->device)) {
+  } else {
     const clv__device *device = &p->devices->items[block->device];
     device->backend->buffer_free(device->handle, block->buffer);
   }
@@ -272,7 +272,7 @@ clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint
   if (is_lost(p, device)) {
     forget_kept(s, device);
     pthread_mutex_unlock(&p->lock);
-    return clv__error_set(error, CLV_DEVICE_ERROR, "%s: removed, because it did not answer in time", devices->items[device].name);
+    return clv__device_check(&devices->items[device], error);
   }
   if (!reserve(p, s, device)) {
     pthread_mutex_unlock(&p->lock);

@@ -2,8 +2,8 @@
  * size is known only at run time. There is one pool per space and set of devices, shared by its sessions. A pool takes its own
  * lock briefly, and never the devices' lock.
  *
- * The pool does not free the memory of a lost device (is_lost): the device's close() does. Memory that the device may still write
- * to is not reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the
+ * The pool does not free the memory of a lost device: the device's close() does. Memory that the device may still write to is
+ * not reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the
  * pool is destroyed. */
 #ifndef CLEAVE_DEVICE_MEMORY_POOL_H
 #define CLEAVE_DEVICE_MEMORY_POOL_H

@@ -227,7 +227,8 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
     status = clv__call_ended(status, "open", error);
   }
   if (status != CLV_OK) return clv__error_prefix(error, status, "device '%s'", name);
-  device->backend = backend;
+  device->backend = device->opened_by = backend;
+  device->lost = clv__lost_backend(backend);
   device->name = name;
   device->info = (clv_device_info){.struct_size = sizeof device->info};
   backend->info(device->handle, &device->info);

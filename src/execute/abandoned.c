@@ -8,7 +8,7 @@
 
 bool clv__request_has_lost_device(const clv__request *request) {
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
-    if (request->streams[lane] != NULL && clv__request_device(request, clv__lane_device(lane))->is_lost) return true;
+    if (request->streams[lane] != NULL && clv__device_is_lost(clv__request_device(request, clv__lane_device(lane)))) return true;
   }
   return false;
 }

@@ -94,7 +94,6 @@ static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_e
 static clv_status ask_event(const clv__request *request, uint32_t step, clv_error *error) {
   const clv__mark *mark = &request->marks[step];
   const clv__device *device = clv__request_device(request, mark->device);
-  CLV__TRY(clv__device_check(device, error));
   return CLV__CALL(device, error, event_synchronize, mark->event);
 }
 
@@ -126,7 +125,8 @@ static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
   if (status == CLV_OK) return status;
   uint32_t device = clv__lane_device(track->lane);
   clv__request_blame(request, device, status);
-  if (clv__request_device(request, device)->is_lost) return clv__request_steps_failed_later(request, &step, 1, status, error);
+  if (clv__device_is_lost(clv__request_device(request, device))) /* all of its events fail */
+    return clv__request_steps_failed_later(request, &step, 1, status, error);
   return name_failure(d, step, status, error);
 }
 
@@ -230,7 +230,8 @@ static uint32_t oldest_step(const drive *d) {
   uint32_t oldest = CLV__NO_ID;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i];
-    if (is_synchronous(d->request, lane) || clv__request_device(d->request, clv__lane_device(lane))->is_lost) continue;
+    if (is_synchronous(d->request, lane)) continue;
+    if (clv__device_is_lost(clv__request_device(d->request, clv__lane_device(lane)))) continue;
     for (uint32_t k = d->completed[lane]; k < d->request->issued[lane]; ++k) {
       uint32_t step = d->schedule->lane_steps[lane][k];
       if (!is_watched(d, &d->schedule->tracks[step])) continue;
@@ -299,7 +300,7 @@ static uint32_t find_expected(clv__request *request, uint64_t *news) {
   pthread_mutex_lock(&request->board.lock);
   *news = request->board.news;
   for (uint32_t d = 0; d < devices->count; ++d) {
-    if (request->board.watched[d] > 0 && !devices->items[d].is_lost) expected |= 1u << d;
+    if (request->board.watched[d] > 0 && !clv__device_is_lost(&devices->items[d])) expected |= 1u << d;
   }
   pthread_mutex_unlock(&request->board.lock);
   return expected;
@@ -320,8 +321,7 @@ static void hear_all(clv__request *request) {
 /* Makes failed and stopped streams usable again. */
 static void synchronize_all(clv__request *request) {
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
-    if (request->streams[lane] == NULL || clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
-    (void)clv__request_synchronize(request, lane, NULL);
+    if (request->streams[lane] != NULL) (void)clv__request_synchronize(request, lane, NULL);
   }
 }
 
@@ -334,7 +334,6 @@ static void drain(drive *d) {
   for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* watch the last issued step of each lane, if it is not watched yet */
     uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
     if (is_synchronous(request, lane) || issued == 0) continue;
-    if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
     uint32_t step = schedule->lane_steps[lane][issued - 1];
     if (schedule->tracks[step].is_watched) continue;
     clv__track track = schedule->tracks[step];

@@ -6,7 +6,7 @@
 void clv__instance_drop(clv__partition_state *state) {
   clv__request *request = state->prepared->request;
   const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
-  if (!device->is_lost && state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
+  if (state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
   clv__executables_drop(&request->engine->executables, state->index, &state->own);
   clv__arena_finish(&state->own_arena);
   state->instance = NULL;
@@ -67,7 +67,6 @@ static clv_status create(clv__partition_state *state, const clv__compiled *compi
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
   const clv__device *device = clv__request_device(request, partition->device);
-  CLV__TRY(clv__device_check(device, error));
   return CLV__CALL(device, error, instance_create, compiled->executable, state->instance_inputs, partition->view->input_count,
                    compiled->weights, compiled->info.weight_count, &state->instance);
 }
@@ -79,7 +78,6 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
   uint32_t d = clv__request_plan(request)->partitions[state->index].device;
   const clv__device *device = clv__request_device(request, d);
   if (device->backend->scratch == NULL) return CLV_OK;
-  CLV__TRY(clv__request_blame(request, d, clv__device_check(device, error)));
   uint64_t size_bytes = device->backend->scratch->size_bytes(device->handle, state->instance);
   if (size_bytes == 0) return CLV_OK;
   const clv__memory_block *block = &request->scratch[d];
@@ -178,7 +176,6 @@ static bool resize(clv__partition_state *state) {
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
   const clv__device *device = clv__request_device(request, partition->device);
   if (state->instance == NULL || device->backend->instance_resize == NULL || state->own.executable != NULL) return false;
-  if (device->is_lost) return false;
   fill_inputs(state);
   clv_error why = {0};
   clv_status status =

@@ -12,7 +12,7 @@ uint32_t clv__space_owner(const clv_plan *plan, uint32_t space) {
   uint32_t owner = CLV__NO_ID;
   for (uint32_t d = 0; d < devices->count && space != CLV__SPACE_HOST; ++d) {
     if (devices->items[d].space != space) continue;
-    if ((plan->gone >> d & 1u) == 0 && !devices->items[d].is_lost) return d;
+    if ((plan->gone >> d & 1u) == 0 && !clv__device_is_lost(&devices->items[d])) return d;
     if (owner == CLV__NO_ID) owner = d; /* used if all are lost: then the pool's allocation fails */
   }
   return owner;
@@ -362,7 +362,7 @@ void clv__prepared_release_memory(clv__prepared *prepared) {
 static void discard(const clv__request *request, const clv__memory_block *block) {
   if (block->generation == 0 || block->device == CLV__NO_ID) return;
   const clv__device *device = clv__request_device(request, block->device);
-  if (!device->is_lost && device->backend->buffer_discard != NULL) device->backend->buffer_discard(device->handle, block->buffer);
+  if (device->backend->buffer_discard != NULL) device->backend->buffer_discard(device->handle, block->buffer);
 }
 
 void clv__prepared_discard(const clv__prepared *prepared) {

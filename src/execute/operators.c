@@ -1,10 +1,6 @@
 /* Times of the steps inside partitions, such as kernels, that the devices of a session measure themselves. */
 #include "execute/session_own.h"
 
-static bool can_tell(const clv__device *device) {
-  return !device->is_lost && device->backend->timing != NULL;
-}
-
 /* The prepared set of the last run of request `index`; NULL if there is none for the session's current engine. */
 static const clv__prepared *prepared_of(const clv_session *session, uint32_t index) {
   const clv__request *request = session->requests[index];
@@ -15,7 +11,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
   const clv_plan *plan = clv__session_plan(session);
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     const clv__device *device = &session->devices->items[plan->partitions[p].device];
-    if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
+    if (prepared->partitions[p].instance == NULL || device->backend->timing == NULL) continue;
     const clv_status status = CLV__CALL(device, error, timing->enable, prepared->partitions[p].instance, on);
     if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() will report CLV_NOT_SUPPORTED */
     return clv__error_prefix(error, status, "partition %u on %s: cannot turn the timing of its steps on or off", p, device->name);
@@ -46,7 +42,7 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   clv_instance *instance = prepared != NULL ? prepared->partitions[index].instance : NULL;
   clv_status status;
   clv__error_clear(error);
-  if (!can_tell(device)) {
+  if (device->backend->timing == NULL) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
   } else if (instance == NULL) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u on %s has not run yet: there are no times of its steps",

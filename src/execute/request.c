@@ -108,11 +108,11 @@ static void close_down(clv__request *request, bool has_lost_device) {
   clv__devices_lock(devices);
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
     const clv__device *device = &devices->items[clv__lane_device(lane)];
-    if (request->streams[lane] == NULL || device->is_lost) continue;
+    if (request->streams[lane] == NULL) continue;
     (void)device->backend->stream_synchronize(device->handle, request->streams[lane], NULL);
   }
   for (uint32_t d = 0; d < devices->count; ++d) {
-    if (has_lost_device && devices->items[d].is_lost) continue;
+    if (has_lost_device && clv__device_is_lost(&devices->items[d])) continue;
     clv__watcher_destroy(request->watchers[d]);
     request->watchers[d] = NULL;
   }
@@ -121,12 +121,11 @@ static void close_down(clv__request *request, bool has_lost_device) {
   for (uint32_t s = 0; s < mark_count; ++s) {
     const clv__mark *mark = &request->marks[s];
     const clv__device *device = &devices->items[mark->device];
-    if (mark->event != NULL && !device->is_lost) device->backend->event_destroy(device->handle, mark->event);
+    if (mark->event != NULL) device->backend->event_destroy(device->handle, mark->event);
   }
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
     const clv__device *device = &devices->items[clv__lane_device(lane)];
-    if (request->streams[lane] == NULL || device->is_lost) continue;
-    device->backend->stream_destroy(device->handle, request->streams[lane]);
+    if (request->streams[lane] != NULL) device->backend->stream_destroy(device->handle, request->streams[lane]);
   }
   clv__devices_unlock(devices);
 }

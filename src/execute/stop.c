@@ -69,7 +69,7 @@ void clv__turn_end(clv__request *request, uint32_t device) {
 
 static void stop_stream(const clv__request *request, uint32_t lane) {
   const clv__device *device = clv__request_device(request, clv__lane_device(lane));
-  if (request->streams[lane] == NULL || device->is_lost || device->backend->stream_stop == NULL) return;
+  if (request->streams[lane] == NULL || device->backend->stream_stop == NULL) return;
   (void)device->backend->stream_stop(device->handle, request->streams[lane], NULL); /* on failure, its work runs to the end */
 }
 

@@ -33,7 +33,7 @@ static bool is_forsaken(clv__request *request) {
   const clv_devices *devices = request->session->devices;
   uint32_t lost = 0;
   for (uint32_t d = 0; d < devices->count; ++d) {
-    if (request->board.watched[d] > 0 && devices->items[d].is_lost) lost |= 1u << d;
+    if (request->board.watched[d] > 0 && clv__device_is_lost(&devices->items[d])) lost |= 1u << d;
   }
   lost &= ~request->known_lost;
   request->known_lost |= lost;
@@ -65,7 +65,7 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
   clv_session *session = request->session;
   clv__device *device = &session->devices->items[index];
   request->known_lost |= 1u << index;
-  if (!atomic_exchange(&device->is_lost, true)) {
+  if (clv__device_lose(device)) {
     clv__context_log(session->devices->context, 1, "%s: it did not answer within %g s", device->name,
                      session->options.device_time_limit_s);
   }
@@ -98,9 +98,8 @@ static void *watch(void *cookie) {
     watcher->first = (watcher->first + 1) % watcher->capacity;
     --watcher->count;
     pthread_mutex_unlock(&watcher->lock);
-    if (!watcher->device->is_lost) { /* the driver calls it again to get the error text */
-      (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event, NULL);
-    }
+    /* The thread that drives the run calls it again to get the error text. */
+    (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event, NULL);
     clv__board_tell(mark);
     pthread_mutex_lock(&watcher->lock);
   }
@@ -205,7 +204,7 @@ clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *e
   if (status != CLV_OK) return CLV_OK; /* the backend call that follows waits instead */
   uint64_t news;
   while (!is_told(request, mark, &news)) {
-    if (device->is_lost) return clv__request_blame(request, d, clv__device_check(device, error));
+    CLV__TRY(clv__request_blame(request, d, clv__device_check(device, error)));
     if (!clv__board_wait(request, news, clv__request_device_deadline_ns(request))) return clv__request_lose(request, d, error);
   }
   return CLV_OK;

@@ -56,7 +56,7 @@ clv_status clv__plan_ask_claims(clv_plan *plan, const clv_graph_view *whole, boo
   if (all == NULL || is_free == NULL) return clv__error_memory(error, graph->node_count);
   for (c.device = 0; c.device < plan->devices->count; ++c.device) {
     const clv__device *device = &plan->devices->items[c.device];
-    if (device->backend->claim == NULL || device->is_lost || (plan->gone >> c.device & 1u) != 0) continue;
+    if (device->backend->claim == NULL || (plan->gone >> c.device & 1u) != 0) continue;
     for (clv_node_id n = 0; n < graph->node_count; ++n) {
       uint32_t at = plan->problem_nodes[n];
       is_free[n] = at != CLV__NONE && clv__can_run(plan->problem, at, c.device) && !clv__is_hosted(plan->problem, at, c.device);

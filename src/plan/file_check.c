@@ -61,7 +61,7 @@ static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error
   const clv__device *device = &plan->devices->items[partition->device];
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     clv_verdict verdict = {0};
-    if (!device->is_lost) device->backend->supports(device->handle, clv__partition_sized(partition), i, &verdict);
+    device->backend->supports(device->handle, clv__partition_sized(partition), i, &verdict);
     if (verdict.supported) continue;
     verdict.reason[sizeof verdict.reason - 1] = '\0';
     return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node '%s': %s cannot run it with its weights streamed: %s",

@@ -37,7 +37,7 @@ clv_status clv__plan_host_views(clv_plan *plan, clv_error *error) {
     if (plan->shapes->node_folded[n] || !can_rename(plan, &graph->nodes[n])) continue;
     for (uint32_t d = 0; d < capability->device_count; ++d) {
       const clv__device *device = &plan->devices->items[d];
-      if (device->is_lost || (plan->gone >> d & 1u) != 0 || device->info.computes_views) continue;
+      if (clv__device_is_lost(device) || (plan->gone >> d & 1u) != 0 || device->info.computes_views) continue;
       if (clv__capability_answer(capability, n, d) != NULL) capability->hosted[n] |= (uint16_t)(1u << d);
     }
   }

@@ -81,10 +81,7 @@ static clv_status compile(clv_plan *plan, uint32_t index, clv__scratch_answer *a
   const clv__device *device = &plan->devices->items[partition->device];
   clv_compile_options options = {.struct_size = sizeof options};
   clv_executable *executable = NULL;
-  clv_status status = CLV_DEVICE_ERROR;
-  if (!device->is_lost) {
-    status = device->backend->compile(device->handle, clv__partition_sized(partition), &options, &executable, NULL);
-  }
+  clv_status status = device->backend->compile(device->handle, clv__partition_sized(partition), &options, &executable, NULL);
   answer->is_too_large = status == CLV_TOO_LARGE;
   if (status != CLV_OK) return list_weights(plan, index, NULL, answer, error);
   clv_executable_info info = {.struct_size = sizeof info};

@@ -42,7 +42,7 @@ clv_status clv__plan_ask_prefers(clv_plan *plan, const clv_graph_view *whole, cl
   if (plan->offload == CLV__OFFLOAD_OFF) return CLV_OK;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     const clv__device *device = &plan->devices->items[d];
-    if (device->is_lost || device->backend->prefers == NULL) continue;
+    if (device->backend->prefers == NULL) continue;
     for (uint32_t n = 0; n < problem->node_count; ++n) {
       if (!clv__can_run(problem, n, d) || clv__is_hosted(problem, n, d)) continue;
       if (!device->backend->prefers(device->handle, whole, problem->node_ids[n])) continue;

@@ -276,9 +276,9 @@ static void price_copies(making *m) {
 /* Records the devices that were lost before the plan was made. */
 static void leave_lost(clv_plan *plan, clv__problem *problem) {
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    if (!plan->devices->items[d].is_lost) continue;
+    if (!clv__device_is_lost(&plan->devices->items[d])) continue;
     plan->gone |= 1u << d;
-    plan->gone_why[d] = "removed: it did not answer in time";
+    plan->gone_why[d] = CLV__LOST_REASON;
   }
   problem->gone = plan->gone;
 }

@@ -11,7 +11,7 @@ static uint64_t ask(const clv_plan *plan, uint32_t device, const clv_graph_view 
   clv_compile_options options = {.struct_size = sizeof options};
   clv_executable_info info = {.struct_size = sizeof info};
   clv_executable *executable = NULL;
-  if (asked->is_lost || asked->backend->compile(asked->handle, view, &options, &executable, NULL) != CLV_OK) return 0;
+  if (asked->backend->compile(asked->handle, view, &options, &executable, NULL) != CLV_OK) return 0;
   asked->backend->executable_info(asked->handle, executable, &info);
   asked->backend->executable_destroy(asked->handle, executable);
   return info.scratch_bytes;

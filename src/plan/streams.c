@@ -59,7 +59,7 @@ static clv_status open_weights(asking *a, uint64_t least_bytes, const clv_graph_
 static bool takes(const asking *a, const clv_graph_view *view, uint32_t node, uint32_t device) {
   const clv__device *asked = &a->plan->devices->items[device];
   clv_verdict verdict = {0};
-  if (!asked->is_lost) asked->backend->supports(asked->handle, view, a->problem->node_ids[node], &verdict);
+  asked->backend->supports(asked->handle, view, a->problem->node_ids[node], &verdict);
   return verdict.supported;
 }
 

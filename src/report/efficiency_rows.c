@@ -41,7 +41,7 @@ static clv_status measure_peaks(clv__efficiency *e, clv_error *error) {
   const clv__peaks *host = NULL;
   for (uint32_t s = 0; s < e->step_count; ++s) {
     const uint32_t d = e->steps[s].device;
-    if (e->steps[s].node_count == 0 || e->has_peaks[d] || devices->items[d].is_lost) continue;
+    if (e->steps[s].node_count == 0 || e->has_peaks[d] || clv__device_is_lost(&devices->items[d])) continue;
     const bool is_host = strcmp(devices->items[d].info.kind, "cpu") == 0;
     if (is_host && host != NULL)
       e->peaks[d] = *host;

@@ -211,7 +211,7 @@ static void lost_devices(void **state) {
   assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error), error);
   assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &before, &error), error);
   float *reachable = before.host;
-  atomic_store(&m.devices->items[0].is_lost, true);
+  assert_true(clv__device_lose(&m.devices->items[0]));
   uint64_t calls = interposer_calls(faulty);
   assert_int_equal(clv__memory_pool_allocate(m.devices, 0, 1000, &kept, &error), CLV_DEVICE_ERROR);
   assert_non_null(strstr(error.message, "faulty"));

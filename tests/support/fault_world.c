@@ -159,7 +159,7 @@ void world_close(world *w) {
   clv_graph_destroy(w->graph);
   for (uint32_t k = 0; k < FAULTY_DEVICES && w->devices != NULL; ++k) {
     uint32_t d = world_device(w, k);
-    was_lost[k] = d != CLV__NO_ID && w->devices->items[d].is_lost;
+    was_lost[k] = d != CLV__NO_ID && clv__device_is_lost(&w->devices->items[d]);
   }
   clv_devices_close(w->devices);
   clv_context_destroy(w->context);

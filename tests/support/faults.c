@@ -317,14 +317,15 @@ static bool is_slow(const world *w) {
   for (uint32_t d = 0; w->devices != NULL && d < w->devices->count; ++d) {
     char place[80];
     snprintf(place, sizeof place, " on %s: ", w->devices->items[d].name);
-    if (!may_fail(w, d)) any = any || w->devices->items[d].is_lost || (is_stopped && strstr(w->problem, place) != NULL);
+    if (!may_fail(w, d))
+      any = any || clv__device_is_lost(&w->devices->items[d]) || (is_stopped && strstr(w->problem, place) != NULL);
   }
   return any;
 }
 
 static bool is_any_lost(const world *w) {
   bool any = false;
-  for (uint32_t d = 0; d < w->devices->count; ++d) any = any || w->devices->items[d].is_lost;
+  for (uint32_t d = 0; d < w->devices->count; ++d) any = any || clv__device_is_lost(&w->devices->items[d]);
   return any;
 }
 

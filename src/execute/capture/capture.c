@@ -151,7 +151,6 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
                           clv_error *error) {
   clv_execute_args args = clv__request_args(request, partition);
   clv_instance *instance = request->prepared->partitions[partition].instance;
-  CLV__TRY(clv__device_check(device, error)); /* the device may have been lost while it was being captured */
   return CLV__CALL(device, error, execute, instance, stream, &args);
 }
 
@@ -235,7 +234,7 @@ static void count_time(const clv__device *device, clv__capture *capture) {
 static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
   const clv__capture *capture = request->prepared->captures[device];
   if (status == CLV_OK || status == CLV_CANCELLED || status == CLV_TIMED_OUT || request->failed_device != device ||
-      clv__request_device(request, device)->is_lost)
+      clv__device_is_lost(clv__request_device(request, device)))
     return false;
   return capture->is_used || capture->is_broken;
 }

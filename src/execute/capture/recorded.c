@@ -52,7 +52,7 @@ clv_status clv__recorded_create(const clv__request *request, uint32_t device, cl
 
 void clv__recorded_drop(clv__recorded *r, uint32_t first) {
   recording *one = &r->recordings[first];
-  if (one->captured != NULL && !r->device->is_lost) r->device->backend->capture->destroy(r->device->handle, one->captured);
+  if (one->captured != NULL) r->device->backend->capture->destroy(r->device->handle, one->captured);
   one->captured = NULL;
   one->bytes = 0;
 }

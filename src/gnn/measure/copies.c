@@ -126,8 +126,7 @@ clv_status clv__measure_device_copies(clv__tables *tables, const clv_allocator *
 
 clv_status clv__model_device_copies(clv__tables *tables, const clv__device *device, uint64_t most_bytes, clv_error *error) {
   const clv_backend *backend = device->backend;
-  bool states = backend->struct_size >= offsetof(clv_backend, copy_seconds) + sizeof backend->copy_seconds;
-  if (!states || backend->copy_seconds == NULL || backend->copy_seconds(device->handle, 1) < 0)
+  if (backend->copy_seconds == NULL || backend->copy_seconds(device->handle, 1) < 0)
     return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model: measure the device instead", device->name);
   for (uint64_t bytes = most_bytes; bytes >= LEAST_BYTES; bytes /= 2) {
     clv__copy_point point = {.size_bytes = bytes, .origin = CLV__SYNTHETIC};
