@@ -133,9 +133,12 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
     if (json_array_size(pair) != 2 || !json_is_integer(first) || !json_is_integer(second))
       return clv__json_bad(&r->json, "%s: %s[%zu] is not a pair of whole numbers", where, key, i);
     json_int_t index = json_integer_value(first), times = json_integer_value(second);
-    if (index <= last || index >= limit)
-      return clv__json_bad(&r->json, "%s: %s[%zu] has the index %lld; indices must ascend and be below %u", where, key, i,
-                           (long long)index, limit);
+    if (index < 0 || index >= limit)
+      return clv__json_bad(&r->json, "%s: %s[%zu] has the index %lld; expected 0 to %u", where, key, i, (long long)index,
+                           limit - 1);
+    if (index <= last)
+      return clv__json_bad(&r->json, "%s: %s[%zu] has the index %lld after %lld; indices must ascend", where, key, i,
+                           (long long)index, (long long)last);
     if (times < 1 || times > MOST_COUNT)
       return clv__json_bad(&r->json, "%s: %s[%zu] has the count %lld, which is below 1 or too large", where, key, i,
                            (long long)times);

@@ -154,7 +154,7 @@ static void refuses_by_name(void **state) {
        "savings[1]: an earlier entry has the same producer and consumer"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [2, 1000000000]]", "the count 1000000000"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[2, 1], [1, 3]]", "index 1 after 2"},
-      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [3, 3]]", "has the index 3; indices must ascend and be below 3"},
+      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [3, 3]]", "has the index 3; expected 0 to 2"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1, 1]]", "not a pair"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": {}", "'nodes' must be a list"},
       {"\"key\": \"a\"", "\"key\": \"b\"", "'b' appears twice"},

@@ -488,7 +488,7 @@ static void wrong_parts_are_refused(void **state) {
     const char *told[3];
   } wrong[] = {
       {"x.txt", "0\n1\n0\n", 4, {"x.txt: ", "3 vertices", "has 4"}},
-      {"x.txt", "0\n1\n0\n1\n", 3, {"x.txt: line 4", "more lines", "vertices, 3"}},
+      {"x.txt", "0\n1\n0\n1\n", 3, {"x.txt: line 4", "more part numbers", "3 vertices"}},
       {"x.txt", "", 2, {"x.txt: ", "0 vertices", "has 2"}},
       {"x.txt", "0\n7\n1\n", 3, {"x.txt: line 2", "part 7 of vertex 1", "at most 3"}},
       {"x.txt", "0\n4294967296\n1\n", 3, {"line 2", "4294967296"}},

@@ -336,7 +336,7 @@ static void test_refusals(void **state) {
   n.from_source[0] = CLV__FLOW_LIMIT - 2;
   n.to_sink[2] = 2;
   add_edge(&n, 0, 1, 5, 5);
-  refuse(&n, "more than");
+  refuse(&n, "ns or more");
   n.from_source[0] = -1;
   refuse(&n, "negative");
   n.from_source[0] = CLV__FLOW_INFINITE;
