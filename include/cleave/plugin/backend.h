@@ -211,7 +211,7 @@ typedef struct clv_compile_options {
 typedef struct clv_executable_info {
   uint32_t struct_size;
   uint32_t weight_count;
-  const char *const *weights; /* names of the weights that instance_create() needs, in its order; owned by the executable */
+  const char *const *weights; /* their names, in the order in which instance_create() gets them; owned by the executable */
   uint64_t resident_bytes;    /* memory that the executable holds, without weights */
   uint64_t scratch_bytes;     /* estimate of an instance's scratch at the compiled shapes */
 } clv_executable_info;
