@@ -45,8 +45,8 @@ typedef struct clv_host_device {
   clv_device_info info; /* the answer of info() */
 } clv_host_device;
 
-/* What a clv_buffer of such a device points to. The bytes of the buffer start CLV_HOST_ALIGNMENT bytes after the start of this
- * struct. */
+/* What a clv_buffer of a clv_host_device points to. The bytes of the buffer start CLV_HOST_ALIGNMENT bytes after the start of
+ * this struct. */
 typedef struct clv_host_buffer {
   uint64_t size_bytes;
 } clv_host_buffer;
