@@ -1,5 +1,5 @@
-/* Capability: a node runs here if its kernel accepts it. If, Loop, Scan and FlexAttention run here if every node of their bodies
- * does. */
+/* Capability: the device supports a node if the kernel of its operator accepts it, and an If, Loop, Scan or FlexAttention if it
+ * supports every node of the bodies. */
 #include <stdio.h>
 
 #include "backends/common/host.h"

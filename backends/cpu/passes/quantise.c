@@ -65,7 +65,7 @@ static clv_status visit_move(walk *w, uint32_t index) {
   clv__cpu_variant *variant = w->variant;
   const clv__cpu_variant_node *node = &variant->nodes[index];
   const twin *first = &w->twins[node->inputs[0]];
-  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* the other inputs are shapes */
+  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* of other nodes, only input 0 is data */
   for (uint32_t i = 0; i < count; ++i) {
     const twin *input = &w->twins[node->inputs[i]];
     if (input->value == CLV__CPU_NONE || !same_grid(&input->grid, &first->grid)) return CLV_OK;
