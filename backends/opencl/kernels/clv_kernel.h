@@ -177,7 +177,7 @@ FUNCTION ushort clv_to_bf16(float value) {
   return (ushort)((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
 }
 
-/* For #if: IS_f32(T) is 1 if T is f32, otherwise 0. IS_f16(T) and IS_f64(T) are the same for f16 and f64. */
+/* For #if: IS_f32(T) is 1 if T is f32, otherwise 0. IS_f16(T) and IS_f64(T) test for f16 and for f64. */
 #define IS_f32(T) CLV_PASTE(CLV_F32_IS_, T)
 #define CLV_F32_IS_f32 1
 #define IS_f16(T) CLV_PASTE(CLV_F16_IS_, T)
