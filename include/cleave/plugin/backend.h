@@ -351,7 +351,8 @@ struct clv_backend {
   void (*buffer_free)(clv_device *device, clv_buffer *buffer);          /* accepts NULL */
   void *(*buffer_host_pointer)(clv_device *device, clv_buffer *buffer); /* NULL if the host cannot address it */
 
-  /* Order. Copies are between host memory and this device. Both ends stay valid until the stream has passed the copy. */
+  /* Order. Copies are between host memory and this device. The host keeps the source and the destination of a copy valid until
+   * the stream has passed the copy. */
   clv_status (*stream_create)(clv_device *device, clv_stream **stream, clv_error *error);
   void (*stream_destroy)(clv_device *device, clv_stream *stream);
   clv_status (*stream_synchronize)(clv_device *device, clv_stream *stream, clv_error *error); /* reports earlier failures */
