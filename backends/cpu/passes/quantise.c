@@ -13,7 +13,7 @@ typedef struct twin {
 typedef struct walk {
   clv__cpu_variant *variant;
   twin *twins;                   /* indexed by value */
-  clv__cpu_variant_node *beside; /* by node: the equivalent node on integers; `source` NULL: none */
+  clv__cpu_variant_node *beside; /* indexed by node: the equivalent node on integers; `source` NULL: none */
   uint32_t beside_count;
   clv_error *error;
 } walk;
