@@ -33,7 +33,7 @@ struct clv_stream {
   bool started, ending;
   bool is_stopped;              /* set by stream_stop() and when the device is closed, reset by stream_synchronize() */
   clv__framework_work *running; /* the work in progress; NULL: none */
-  pthread_cond_t filled;        /* signals that the ring has work */
+  pthread_cond_t filled;        /* signals that the ring has work, or that the thread has to end */
   uint64_t enqueued, finished;
   clv_error failure;
   command ring[RING];
