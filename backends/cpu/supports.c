@@ -6,7 +6,7 @@
 #include "backends/common/kernels.h"
 #include "device.h"
 
-#define MAX_DEPTH 64 /* the deepest nesting of bodies */
+#define MAX_DEPTH 64 /* the deepest nesting of bodies that is accepted */
 
 static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]);
 
