@@ -354,7 +354,7 @@ typedef struct {
 #endif
 } wide_t;
 
-/* Prefetches the row that an edge refers to, up to `count` vectors from column `at` on. */
+/* If the edge is below `limit`, prefetches `count` vectors of the row that it refers to, from column `at` on. */
 INLINED void clv_fetch(const graph_t g, index_t edge, index_t limit, const int count, index_t at) {
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
