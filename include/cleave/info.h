@@ -66,8 +66,8 @@ typedef struct clv_device_info {
    * then stays a node with constant inputs. The device computes it once if no integer kernel consumes it. If this is false, the
    * host folds the DequantizeLinear. */
   bool keeps_quantised;
-  /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices with the same name
-   * share it, and slow each other down when they run at the same time. NULL: unknown. */
+  /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices that give the same
+   * name here share the silicon, and slow each other down when they run at the same time. NULL: unknown. */
   const char *silicon;
   /* The device computes views (Reshape, Flatten, Identity) into memory of its own. If this is false, the host renames a value in
    * the device's memory where the device does not support the view: the next partition reads the same bytes with another shape.
