@@ -289,7 +289,7 @@ static clv_status fuse_real_product(walk *w, clv__cpu_variant_node *node) {
 
 /* ---- The pass. ---- */
 
-/* Turns a QuantizeLinear or DequantizeLinear that was not fused into a GRID node, if it has one scale for the whole tensor. */
+/* A QuantizeLinear or DequantizeLinear that was not fused becomes a GRID node if it has one scale for the whole tensor. */
 static void visit_grid(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   const bool to_integers = is_op(node, "QuantizeLinear");
   clv__cpu_grid grid;
