@@ -263,7 +263,7 @@ static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buff
     clv__release(device->allocator, made);
     return clv__error_memory(error, (size_t)size_bytes);
   }
-  clv__memory_sparse(made->data, (size_t)size_bytes); /* oneDNN requests more scratch than it touches */
+  clv__memory_sparse(made->data, (size_t)size_bytes); /* no huge pages: oneDNN requests more scratch than it touches */
   *buffer = made;
   return CLV_OK;
 }

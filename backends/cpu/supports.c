@@ -1,12 +1,12 @@
-/* Capability: a node runs here if its kernel accepts it. If, Loop, Scan and FlexAttention run here if every node of their bodies
- * does. */
+/* Capability: the device supports a node if the kernel of its operator accepts it, and an If, Loop, Scan or FlexAttention if it
+ * supports every node of the bodies. */
 #include <stdio.h>
 
 #include "backends/common/host.h"
 #include "backends/common/kernels.h"
 #include "device.h"
 
-#define MAX_DEPTH 64 /* the deepest nesting of bodies */
+#define MAX_DEPTH 64 /* the deepest nesting of bodies that is accepted */
 
 static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]);
 

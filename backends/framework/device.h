@@ -14,7 +14,7 @@ typedef struct clv__framework_queue {
   pthread_mutex_t lock;   /* guards everything below, and the contents of streams and events */
   pthread_cond_t changed; /* signalled after each command, and when the device is closed */
   bool closing;
-  bool abandoned;   /* the device was closed while a run was still in progress */
+  bool abandoned;   /* the device is closed: no further command runs, and callers that still wait return an error */
   uint32_t waiting; /* number of callers that wait for `changed` */
   uint32_t working; /* number of threads of streams that are running */
   struct clv__framework_notice *unused;

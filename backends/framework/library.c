@@ -68,8 +68,9 @@ static bool open_matching(attempt *a, const char *pattern) {
   return opened;
 }
 
-/* Tries each of the library's file names in the folders whose path is `folder` (may be NULL), then `pattern`, then "/" and
- * `subfolder` if that is not "". A `*` is a wildcard in `pattern`, but an ordinary character in `folder`. */
+/* Tries each of the library's file names in all folders that match one path: `folder` (unless it is NULL), directly followed by
+ * `pattern` and, unless `subfolder` is "", by "/" and `subfolder`. A `*` is a wildcard in `pattern`, but an ordinary character
+ * in `folder`. */
 static bool open_below(attempt *a, const char *folder, const char *pattern, const char *subfolder) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char whole[PATH_BYTES] = "";

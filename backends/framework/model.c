@@ -250,7 +250,7 @@ clv_status clv__framework_execute(clv_device *device, clv_instance *instance, cl
   clv_status status = fill_launch(self, args, error);
   if (status == CLV_OK && device->is_async) {
     status = clv__framework_enqueue(device, stream, &self->work, error);
-    if (status == CLV_OK) return CLV_OK; /* finish_launch() returns the launch */
+    if (status == CLV_OK) return CLV_OK; /* finish_launch() puts the launch back */
   } else if (status == CLV_OK) {
     status = clv__framework_run_here(device, stream, &self->work, error);
   }

@@ -3,7 +3,7 @@
 #include "base/tensor/tensor.h"
 #include "framework.h"
 
-/* The limit of protobuf's own readers. */
+/* Protobuf's own readers reject a model with more bytes than this. */
 #define MOST_BYTES ((size_t)INT32_MAX)
 /* Constants up to this size stay in a trial model, because the verdict may depend on their values. */
 #define TRIAL_BYTES ((size_t)4096)

@@ -105,7 +105,7 @@ clv_status clv__framework_open(const clv__framework *framework, void *library, c
 void clv__framework_close(clv_device *device) {
   if (device == NULL) return;
   clv__verdicts_finish(&device->verdicts);
-  if (!clv__framework_queue_stop(device)) return; /* a run is still in progress and may use all of this, so leak it */
+  if (!clv__framework_queue_stop(device)) return; /* leaks everything: a run is still in progress and may use it */
   clv__objects_finish(&device->objects);          /* objects that the host has not destroyed: instances before executables */
   device->framework->device_close(device->handle);
   clv__framework_queue_finish(device);

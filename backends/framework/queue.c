@@ -33,7 +33,7 @@ struct clv_stream {
   bool started, ending;
   bool is_stopped;              /* set by stream_stop() and when the device is closed, reset by stream_synchronize() */
   clv__framework_work *running; /* the work in progress; NULL: none */
-  pthread_cond_t filled;        /* signals that the ring has work */
+  pthread_cond_t filled;        /* signals that the ring has work, or that the thread has to end */
   uint64_t enqueued, finished;
   clv_error failure;
   command ring[RING];
@@ -193,7 +193,7 @@ static bool step(clv_stream *stream) {
   } else if (stream->failure.status == CLV_OK && !queue->closing) {
     clv_error failure = {0};
     clv_status status = execute_work(stream, &c, &failure);
-    if (queue->abandoned) return false; /* the work may refer to memory of the host that is already freed */
+    if (queue->abandoned) return false; /* closed: do not touch the work, which may refer to memory that the host has freed */
     failure.status = status;
     if (status != CLV_OK) stream->failure = failure;
   }

@@ -74,7 +74,7 @@ void clv__framework_supports(clv_device *device, const clv_graph_view *graph, ui
   clv_graph_view *part = NULL;
   clv_error error = {0};
   clv_status status = host->graph_part(host->self, graph, &node, 1, &part, &error);
-  /* Compiling a part without outputs would prove nothing. */
+  /* A part without outputs is accepted without a trial, because compiling it would prove nothing. */
   bool is_read = status == CLV_OK && host->graph_output_count(part) > 0;
   if (is_read) status = try_part(device, part, &error);
   host->graph_part_close(host->self, part);

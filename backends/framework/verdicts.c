@@ -9,7 +9,7 @@
 
 enum {
   MOST_ENTRIES = 8192, /* maximum number of entries of the table; each has a few hundred bytes at most */
-  ENOUGH_NEW = 64      /* the table is stored at once if it has this many new entries, and they are a quarter of it */
+  ENOUGH_NEW = 64      /* the table is stored at once if at least this many entries, and a quarter of all, are new */
 };
 
 static const clv__sealed_kind kind = {.what = "verdicts", .magic = "CLVTRIED", .version = 1};

@@ -19,7 +19,7 @@ typedef struct clv__ort_device {
   clv__ort_env *env;
   clv__ort_memory *memory; /* describes host memory */
   char provider[64];       /* "CPU" */
-  bool is_cpu;             /* ONNX Runtime's own kernels: every session has them, so this provider need not be appended */
+  bool is_cpu;             /* ONNX Runtime's own kernels, which sessions use even if their options do not list them */
   bool saturates;          /* u8 times s8 may saturate: see saturates.c */
   bool shares_threads;     /* sessions use the threads of the environment instead of their own */
   int thread_count;

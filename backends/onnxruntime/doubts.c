@@ -67,7 +67,8 @@ static const char *doubt_convolution(const question *q) {
 
 static const char *doubt_product(const question *q) {
   clv_value_info zero;
-  /* The inputs of QLinearMatMul begin with a, a's scale, a's zero point; those of MatMulInteger with a, b, a's zero point. */
+  /* The inputs of QLinearMatMul begin with a, a's scale, a's zero point; those of MatMulInteger with a, b, a's zero point.
+   * So input 2 is a's zero point in both. */
   bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0;
   if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point not known to be one number";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;

@@ -6,7 +6,7 @@
 #include "base/environment.h"
 #include "device.h"
 
-/* Finds the closing parenthesis that belongs to the opening one at `at`. */
+/* Finds the closing parenthesis that belongs to the opening one at `at`. Returns NULL if there is none. */
 static const char *closing(const char *at) {
   int depth = 0;
   for (; *at != '\0'; ++at) {
@@ -43,8 +43,8 @@ clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, cons
   return ours;
 }
 
-/* Version "1.31.1" supports every API version up to 31. An older library reports the mismatch only on stderr, so check the
- * version first. */
+/* Version "1.31.1" supports every API version up to 31. A library that does not support a requested API version says so only on
+ * stderr, so this check comes before the request. */
 static clv_status check_version(const clv__ort_base *base, const char *path, clv__ort_library *library, clv_error *error) {
   unsigned major = 0, minor = 0;
   const char *version = base->GetVersionString();

@@ -36,8 +36,8 @@ clv_status clv__opencl_icd_open(const clv__opencl_icd **icd, clv_error *error);
 /* The name of a code, such as "CL_OUT_OF_RESOURCES"; "unknown code" for other values. */
 const char *clv__opencl_code_name(cl_int code);
 
-/* Converts a failed call to an error such as "clFlush: CL_… (-36)". Memory codes give CLV_OUT_OF_MEMORY, others
- * CLV_DEVICE_ERROR. */
+/* Converts a failed call to an error such as "clFlush: CL_… (-36)". Codes that report a lack of memory give CLV_OUT_OF_MEMORY,
+ * all others CLV_DEVICE_ERROR. */
 clv_status clv__opencl_failed(clv_error *error, const char *call, cl_int code);
 
 #define CLV__OPENCL_TRY(error, call_name, call)                                                        \

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 typedef struct clv__opencl_source {
-  const char *name; /* file name without extension; "clv_kernel" is the header that precedes each */
+  const char *name; /* file name without extension; "clv_kernel" is the header that precedes all others */
   const char *text;
   size_t size_bytes; /* without the terminator */
 } clv__opencl_source;

@@ -76,8 +76,8 @@ static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, c
   return true;
 }
 
-/* Rejects a view if the size of its input is known but the shape of its output is not. That shape depends on data, because
- * otherwise inference would have found it. */
+/* Rejects a view whose shape input is computed, if the size of its first input is known but the shape of its output is not.
+ * Inference has not found that shape, so it depends on data. */
 static bool view_fits(const clv__opencl_node *node, char reason[160]) {
   if (node->input_count == 0 || node->inputs[0].dtype == CLV_DTYPE_NONE) {
     snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(CLV_DTYPE_NONE));

@@ -33,8 +33,8 @@ static const clv__openvino_rule *find_rule(const char *domain, const char *op) {
 
 /* ---- Verdicts ---- */
 
-/* Tensors without elements are rejected: OpenVINO computes some operators wrongly on them, and others divide by zero, which kills
- * the process. */
+/* Returns false if a dim is 0. operands_fit() rejects such tensors, unless they are constants: OpenVINO computes some operators
+ * wrongly on them, and others divide by zero, which kills the process. */
 static bool has_elements(const clv_tensor *type) {
   for (int32_t i = 0; i < type->rank; ++i) {
     if (type->dims[i] == 0) return false;

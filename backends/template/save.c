@@ -2,8 +2,9 @@
  * compile() saw. A file may be old, truncated or malicious, so nothing in it is trusted. */
 #include "template.h"
 
-/* The header of a file. Values and steps follow, then for each weight the length of its name and the name's bytes. Numbers are
- * in this machine's byte order. On a machine with another byte order, the checksum does not match, and the file is rejected. */
+/* A file begins with a `header`, which contains these counts. Values and steps follow, then for each weight the length of its
+ * name and the name's bytes. Numbers are in this machine's byte order. On a machine with another byte order, the checksum does
+ * not match, and the file is rejected. */
 typedef struct counts {
   uint32_t inputs, outputs, weights, values, steps;
   uint32_t operators; /* length of template_operators, to which steps refer; the field also keeps the header free of padding */

@@ -188,7 +188,7 @@ static clv_status read_item(reader *r, clv__torch_kind kind, bool may_be_none, c
   return wrong(r, "unknown type");
 }
 
-/* Reads "[a, b]". Counts the items first. */
+/* Reads "[a, b]". First counts the commas in the rest of the text, which limit the number of items. */
 static clv_status read_list(reader *r, clv__torch_argument *argument) {
   if (!take_word(&r->at, "[")) return wrong(r, "expected a list in brackets");
   size_t most = 1;

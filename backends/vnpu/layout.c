@@ -133,7 +133,7 @@ typedef struct piece {
   uint64_t offset, end;
   uint32_t first, last;
   uint32_t rank;   /* index of the piece when all are sorted by offset */
-  uint32_t ending; /* 1 + the index of another piece that ends with the same instruction; 0: none */
+  uint32_t ending; /* list of the pieces that end with the same instruction: 1 + the index of the next one; 0: the end */
 } piece;
 
 typedef struct check {

@@ -50,7 +50,8 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
   size_t element = clv_dtype_size_bytes(binding->type.dtype);
   void *data; /* ignored: the call only checks the address */
   CLV__TRY(clv__vnpu_operand_reach(p, value, at->address, size_bytes, &data, error));
-  if (element > 0 && at->address % element != 0) { /* in host memory, where no larger alignment is required */
+  /* The call above checks the alignment of device addresses, but not of host addresses. */
+  if (element > 0 && at->address % element != 0) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
                           "'%s' is bound at address 0x%llx, which is not a multiple of its element size of %zu bytes",
                           clv__vnpu_value_name(p, value), (unsigned long long)at->address, element);

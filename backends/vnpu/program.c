@@ -127,7 +127,7 @@ static clv_status fold(clv_executable *p, const clv__vnpu_instruction *instructi
     size_t size_bytes;
     if (node->inputs[i] == CLV_NO_VALUE) continue;
     if (!clv__tensor_size_bytes(&inputs[i], &size_bytes)) return CLV_OK; /* its size is unknown; Shape and Size need it */
-    if (inputs[i].data != NULL && size_bytes > CLV__VNPU_INLINE_BYTES) return CLV_OK; /* larger than any shape, and costly */
+    if (inputs[i].data != NULL && size_bytes > CLV__VNPU_INLINE_BYTES) return CLV_OK; /* too large for a shape, and costly */
   }
   if (!clv__fold_is_possible(node->domain, &call)) return CLV_OK;
   for (uint32_t i = 0; i < call.input_count; ++i) CLV__TRY(align(p, &inputs[i], error));

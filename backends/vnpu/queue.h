@@ -54,10 +54,10 @@ typedef struct clv__vnpu_queue {
   pthread_mutex_t lock;
   pthread_cond_t changed; /* signalled when a wait may be over */
   clv__vnpu_engine engines[CLV__VNPU_ENGINES];
-  bool roused[CLV__VNPU_ENGINES]; /* by engine: whether to signal it when the lock is released */
+  bool roused[CLV__VNPU_ENGINES]; /* indexed by engine: whether to signal it when the lock is released */
   bool stirred;                   /* whether to wake the waiters on `changed` when the lock is released */
   bool closing;
-  bool abandoned;                   /* the queue was closed while a launch hung: no further command runs */
+  bool abandoned;                   /* the queue was closed while a launch hung or a caller waited: no further command runs */
   struct clv__vnpu_waiter *waiters; /* callers inside clv__vnpu_queue_wait() */
   clv_stream *streams;
   clv_event *events;

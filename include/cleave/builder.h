@@ -29,10 +29,12 @@ CLV_API CLV_MUST_USE clv_status clv_graph_builder_create(clv_context *context, i
 /* Begins the body of an If, Loop or Scan of `builder`, which may be a body itself. The new body's nodes can read the values of
  * all graphs around it. Finish the body with clv_graph_builder_finish_body() before `builder` is finished. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_body(clv_graph_builder *builder, clv_graph_builder **body, clv_error *error);
-/* Discards a graph or body that is not finished. First destroy the unfinished bodies in it. Accepts NULL. */
+/* Discards a graph or body that is not finished. Call this for its unfinished bodies before you call it for `builder`. Accepts
+ * NULL. */
 CLV_API void clv_graph_builder_destroy(clv_graph_builder *builder);
 
-/* Sets the version of another domain's operators, as the model's opset imports do. Not for bodies. */
+/* Sets the version of the operators of a domain other than "", as an opset import of a model file does. `builder` must not be a
+ * body. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_import(clv_graph_builder *builder, const char *domain, int32_t version,
                                                          clv_error *error);
 
@@ -70,7 +72,7 @@ CLV_API CLV_MUST_USE clv_status clv_graph_builder_output(clv_graph_builder *buil
 /* Makes the graph. Destroys the builder, also after an error, except after CLV_INVALID_ARGUMENT. Checks what a loaded file is
  * checked for, and infers all types. Errors: CLV_INVALID_MODEL, with the node and its values, if the nodes have a cycle, read a
  * value that does not exist, or are not valid for their inputs; CLV_INVALID_ARGUMENT if `builder` is a body or has an
- * unfinished one. */
+ * unfinished body. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_finish(clv_graph_builder *builder, clv_graph **graph, clv_error *error);
 /* Makes a body, for one attribute of kind CLV_ATTRIBUTE_GRAPH. Destroys its builder, also after an error, except after
  * CLV_INVALID_ARGUMENT. The view is valid until the graph is finished. */

@@ -11,10 +11,10 @@ extern "C" {
 
 typedef struct clv_check_options {
   uint32_t struct_size;
-  const char *const *sections; /* names of the sections (groups of checks) to run, see clv_check_section_name(); count 0: all */
-  uint32_t section_count;
-  uint64_t seed;            /* for the random data and the random graphs; 0 is a valid seed */
-  uint32_t failures_listed; /* at most this many failures are listed per section; 0: 20 */
+  const char *const *sections; /* names of the sections (groups of checks) to run, see clv_check_section_name() */
+  uint32_t section_count;      /* 0: runs all sections */
+  uint64_t seed;               /* for the random data and the random graphs; 0 is a valid seed */
+  uint32_t failures_listed;    /* at most this many failures are listed per section; 0: 20 */
   /* Called from time to time to report progress; may be NULL. */
   void (*progress)(void *user_data, const char *section, uint32_t done, uint32_t of);
   void *user_data;

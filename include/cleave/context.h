@@ -40,8 +40,8 @@ typedef struct clv_context_options {
    * this installation's <libdir>/cleave/plugins. */
   const char *plugin_path;
   /* Planning computes values that follow from constants. The limit on their memory is this number, plus four bytes for each
-   * byte of the graph's weights; 0: 64 MiB instead of this number. Nodes beyond the limit run on a device. A plan file is read
-   * with the limit that the plan was made with. */
+   * byte of the graph's weights; 0: 64 MiB instead of this number. A node whose results would exceed the limit is not computed
+   * while planning: it runs on a device, in every run. A plan file is read with the limit that the plan was made with. */
   uint64_t fold_bytes;
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \

@@ -56,7 +56,7 @@ typedef struct clv_device_info {
   const char *kind;            /* "cpu", "npu", "gpu" */
   const char *description;     /* one line for the user */
   const char *fingerprint;     /* everything that an executable depends on: device, driver, options */
-  const char *memory_space;    /* "host", or another name; devices with the same name share memory */
+  const char *memory_space;    /* "host", or another name; devices that give the same name here share memory */
   uint64_t memory_limit_bytes; /* 0: no limit */
   uint32_t alignment_bytes;
   uint32_t max_partition_inputs; /* 0: no limit; streamed weights do not count */
@@ -66,8 +66,8 @@ typedef struct clv_device_info {
    * then stays a node with constant inputs. The device computes it once if no integer kernel consumes it. If this is false, the
    * host folds the DequantizeLinear. */
   bool keeps_quantised;
-  /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices with the same name
-   * share it, and slow each other down when they run at the same time. NULL: unknown. */
+  /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices that give the same
+   * name here share the silicon, and slow each other down when they run at the same time. NULL: unknown. */
   const char *silicon;
   /* The device computes views (Reshape, Flatten, Identity) into memory of its own. If this is false, the host renames a value in
    * the device's memory where the device does not support the view: the next partition reads the same bytes with another shape.
@@ -78,8 +78,8 @@ typedef struct clv_device_info {
 typedef struct clv_host clv_host;       /* the services of the library for a backend: plugin/backend.h */
 typedef struct clv_backend clv_backend; /* a backend's table of functions: plugin/backend.h */
 
-/* The type of `clv_backend_query`, the only symbol a plugin exports. It sets `backend` to a table that is valid as long as the
- * library is loaded. */
+/* The type of `clv_backend_query`, the only symbol a plugin exports. A function of this type sets `backend` to a table that is
+ * valid as long as the plugin is loaded. */
 typedef clv_status (*clv_backend_query_fn)(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
 #ifdef __cplusplus

@@ -56,8 +56,8 @@ typedef struct clv_plan_options {
   uint32_t suppose_count;
   const clv_assignment *supposes;
   bool record_passes;  /* record the result of each pass of the strategy `propagate` */
-  bool name_others;    /* if no device supports a node, open the other devices found here, as "auto" does, and name those that
-                          support it in the error. Opening them may take seconds */
+  bool name_others;    /* if no device supports a node, open the other devices of this machine, as "auto" does, and name those
+                          that support it in the error. Opening them may take seconds */
   const char *offload; /* whether `propagate` gives a device a node that it prefers although the node's weights are in host
                           memory. "on": always; "off": never; "auto" (also NULL): always, except if `weights` placed the node's
                           weights in host memory and copying them in every run takes longer than the device saves */

@@ -28,10 +28,11 @@ typedef struct clv_plan_info {
   uint32_t node_count;       /* of the graph; some are folded and do not run */
   const char *strategy;      /* "optimal" */
   const char *split;         /* "convex" */
-  const char *objective;     /* "latency": which of the three times below the plan minimises */
+  const char *objective;     /* which of the three times below the plan minimises: "latency", for example */
   clv_time_bound latency;    /* all steps one after the other */
   clv_time_bound overlap;    /* one run with devices and copies working at the same time */
-  clv_time_bound throughput; /* with many runs in flight: the longest time per run of a device, or of the copies of one */
+  clv_time_bound throughput; /* with many runs in flight: the time per run of the busiest device, or of one device's copies if
+                                these take longer */
   double gap;                /* (predicted - bound) / bound of the objective; negative: unknown */
 } clv_plan_info;
 CLV_API void clv_plan_get_info(const clv_plan *plan, clv_plan_info *info);

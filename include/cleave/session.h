@@ -126,7 +126,7 @@ typedef struct clv_run_options {
   /* Called after each step, in the thread that drives the run. Return false to cancel the run. */
   bool (*progress)(void *user_data, uint32_t steps_done, uint32_t step_count);
   /* Only for clv_session_start(). Called once when the run ends, before clv_run_wait() returns: in a thread of the session or, if
-   * the run was cancelled in the queue, by clv_run_cancel(). It may start runs, but must not wait for one. */
+   * the run was cancelled in the queue, inside clv_run_cancel(). It may start runs, but must not wait for one. */
   void (*done)(void *user_data, clv_status status);
   void *user_data;
 } clv_run_options;

@@ -30,7 +30,7 @@ typedef enum clv_status {
   CLV_OK = 0,
   CLV_INVALID_ARGUMENT = 1, /* a caller's mistake: a NULL, a wrong shape, an unknown option */
   CLV_INVALID_MODEL = 2,    /* a file or memory block is damaged or violates its specification */
-  CLV_NOT_SUPPORTED = 3,    /* the request is valid, but nothing here can do it; the message says what could */
+  CLV_NOT_SUPPORTED = 3,    /* the request is valid, but nothing available can do it; the message says what could */
   CLV_NOT_FOUND = 4,        /* a file, device, value or name does not exist */
   CLV_OUT_OF_MEMORY = 5,    /* host or device memory; the message has the size requested */
   CLV_IO_ERROR = 6,         /* the operating system reported a failed read or write */

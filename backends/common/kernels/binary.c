@@ -72,7 +72,7 @@ UNSIGNED_OP(add, a + b)
 FLOAT_OP(sub, a - b)
 UNSIGNED_OP(sub, a - b)
 FLOAT_OP(mul, a *b)
-UNSIGNED_OP(mul, 1u * a * b) /* 1u: a small type is promoted to unsigned, not to int */
+UNSIGNED_OP(mul, 1u * a * b) /* 1u: makes u16 operands unsigned; as ints, their product could overflow */
 FLOAT_OP(div, a / b)
 /* Division of integers by zero yields 0. The one quotient that overflows, the smallest integer divided by -1, wraps. */
 SIGNED_OP(div, b == 0 ? 0 : b == -1 ? (element)(0 - (uint64_t)a) : a / b)
@@ -164,7 +164,7 @@ enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
   X("Sum", run_variadic, 1, FLOATS(add))                                                                          \
   X("Mean", run_variadic, 1, FLOATS(add))
 
-/* PRelu for unsigned types returns its first operand. */
+/* PRelu for unsigned types: returns its first operand, which is never negative. */
 ROW(copy_first_u32, uint32_t, uint32_t, ((void)b, a))
 ROW(copy_first_u64, uint64_t, uint64_t, ((void)b, a))
 

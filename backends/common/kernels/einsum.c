@@ -1,6 +1,7 @@
 /* Einsum: multiplies the inputs from left to right. Each step multiplies the product so far by the next input, as a batch of
- * matrix products. Tables of offsets address the elements. A label is summed over in the step after which neither a later input
- * nor the output has it. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
+ * matrix products. Tables of offsets address the elements. A label is summed over in the first step after which it is no longer
+ * needed, because neither a later input nor the output has it. Intermediate results are f32 (f64 for f64, 64 bits for
+ * integers). */
 #include "operators/common/einsum.h"
 #include "backends/common/kernels/families.h"
 

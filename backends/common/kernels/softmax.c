@@ -212,7 +212,7 @@ static void run_f64(kind what, const double *x, double *y, int64_t length, int64
     group_f64(what, x, y, length, inner, width);
 }
 
-/* Computes lines if x, y or both have a narrow dtype. The lines are converted to f32 in `wide`, without gaps between them. */
+/* Computes lines if x, y or both are f16 or bf16. The lines are converted to f32 in `wide`, without gaps between them. */
 static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int64_t offset, int64_t length, int64_t inner,
                        int64_t width, float *wide) {
   const int64_t rows = inner == 1 ? 1 : length, count = inner == 1 ? length : width;
@@ -221,7 +221,7 @@ static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int6
   for (int64_t i = 0; i < rows; ++i) clv__row_from_f32(y->dtype, y->data, offset + i * inner, count, wide + i * count);
 }
 
-/* The number of floats of scratch that a task needs if x or y has a narrow dtype. */
+/* The number of floats of scratch that a task needs if x or y is f16 or bf16. */
 static int64_t wide_count(const lines *shape) {
   return shape->length * (shape->inner < GROUP ? shape->inner : GROUP);
 }

@@ -90,7 +90,7 @@ static void find_hubs(const clv__sparse *s, int threads, hub_list *found) {
   }
 }
 
-/* Runs `body` on rows [first, last) in pieces, until the call is stopped. */
+/* Runs `body` on rows [first, last), piece by piece. Ends early if the call is stopped. */
 static void do_rows(const clv__kernel_call *call, const clv__sparse *s, int64_t first, int64_t last, clv__sparse_body *body,
                     const void *cookie) {
   for (int64_t end; first < last && !clv__is_stopped(call->stop); first = end) {
@@ -137,7 +137,7 @@ clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse 
       int64_t found = first < last ? do_stretch(call, s, &hubs, first, last, body, cookie) : -1;
       if (found >= 0 && found < bad) bad = found;
     }
-    /* All edges have been checked at this point. */
+    /* All threads have finished the loop above, so all edges are checked. */
     int shares = bad == INT64_MAX ? hubs.count * threads : 0;
 #pragma omp for schedule(dynamic, 1) nowait
     for (int t = 0; t < shares; ++t) {

@@ -84,7 +84,7 @@ FLOAT_OP(reciprocal, 1 / x)
 FLOAT_OP(floor, floor(x))
 FLOAT_OP(ceil, ceil(x))
 FLOAT_OP(round, rint(x))
-FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* +0 for -0 too */
+FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* of -0: +0 */
 FLOAT_OP(sin, sin(x))
 FLOAT_OP(cos, cos(x))
 FLOAT_OP(tan, tan(x))

@@ -151,7 +151,7 @@ static const clv__dnn_layout *as_bf16(clv__arena *arena, const clv__dnn_layout *
   return clv__dnn_layout_strided(arena, CLV_BF16, rank, dims, strides);
 }
 
-/* Packs Winograd weights; `raw` is f32. Returns false if other code must write them. */
+/* Packs Winograd weights; `raw` is f32. Returns false if other code must pack them. */
 static bool pack_winograd(const clv__cpu_packing *packing, const clv_tensor *type, const void *raw, const clv__dnn_layout *layout,
                           void *data) {
   const clv__cpu_filters filters = {raw, type->dims[1], packing->first_input, packing->scale};

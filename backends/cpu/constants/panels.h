@@ -12,9 +12,9 @@ typedef struct clv__cpu_matrix {
   const float *scale; /* one factor per column; NULL: none */
 } clv__cpu_matrix;
 
+enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* the number of rows is padded to a multiple of this */ };
 /* Writes the part of the panels that holds `rows` rows from `row` on and `columns` columns from `column` on. `row` and `column`
  * must be multiples of CLV__CPU_PANEL_COLUMNS. Pads with zeros after the last row and column of the matrix. */
-enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* the number of rows is padded to a multiple of this */ };
 void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           float *panels);
 /* Like clv__cpu_panels_pack(), for two-byte elements and without factors. */

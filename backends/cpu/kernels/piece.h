@@ -15,7 +15,7 @@ typedef struct clv__cpu_sums_piece {
   uint32_t post_count;
   struct {
     enum { CLV__CPU_SUMS_ADD_ONE, CLV__CPU_SUMS_ADD_EACH, CLV__CPU_SUMS_SLOPE, CLV__CPU_SUMS_CLIP } kind;
-    const float *other; /* for ADD_ONE and ADD_EACH: the other addends */
+    const float *other; /* what is added to the values: one number (ADD_ONE), or one per channel (ADD_EACH) */
     float low, high;    /* CLIP: the bounds; SLOPE: `low` multiplies values below 0 */
   } posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_sums_piece;

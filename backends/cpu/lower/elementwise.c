@@ -110,7 +110,7 @@ static clv_status lower_flat(clv__cpu_variant *variant, const clv__cpu_variant_n
     uint32_t slot = CLV__CPU_NONE;
     if (is_output)
       CLV__TRY(clv__cpu_form_make(variant, node->outputs[0], layout, &slot, error));
-    else if (node->inputs[i] != CLV__CPU_NONE) /* other operands are constants, for which no step is emitted */
+    else if (node->inputs[i] != CLV__CPU_NONE) /* emits no step: a value has this layout already, or is a constant */
       CLV__TRY(clv__cpu_form_get(variant, node->inputs[i], is_value ? layout : NULL, &slot, error));
     step = &variant->steps[at];
     if (is_output)

@@ -283,7 +283,7 @@ bool clv__cpu_integers_requantise(clv__cpu_integers *integers) {
   const clv__cpu_grid *grid = &integers->grid;
   double low, high;
   range_of(grid->dtype, &low, &high);
-  /* If the zero point is not 0, the last post rounds already. */
+  /* If the zero point is not 0, the last post so far rounds already: see clv__cpu_integers_end(). */
   if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false;
   return append(integers, CLV__DNN_CLIP, low - grid->zero, high - grid->zero, 0.0);
 }

@@ -125,7 +125,8 @@ clv_status clv__cpu_lower_matrix(clv__cpu_variant *variant, clv__cpu_variant_nod
     sum_slot = other->forms[0].slot;
   }
   const bool binary = other != NULL && sum_slot == CLV__CPU_NONE;
-  /* If the right-hand matrix is not packed, its factor scales the result. */
+  /* node->scale can be multiplied into a matrix only when it is packed. Otherwise all its factors are equal (Gemm's alpha), and
+   * the product scales its result by the first one. */
   const float scale = !p.packed && node->scale != NULL ? node->scale[0] : 1.0f;
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
   const uint32_t post_count = clv__cpu_posts(node, binary ? p.destination : NULL, posts);

@@ -22,7 +22,8 @@ static bool readers_take_any(const clv__cpu_variant *variant, uint32_t value, ui
   return true;
 }
 
-/* Stores the node's result in the memory of its source, as `layout` (NULL: row-major). The node becomes a view. */
+/* Makes the node a view, for which no step runs: its result is the memory of its source, `slot`, read in `layout` (NULL:
+ * row-major). */
 static void make_view(clv__cpu_variant *variant, clv__cpu_variant_node *node, const clv__dnn_layout *layout, uint32_t slot) {
   clv__cpu_variant_value *made = &variant->values[node->outputs[0]];
   made->forms[0] = (clv__cpu_form){layout, slot};

@@ -207,7 +207,8 @@ static bool binary_forms(clv__cpu_variant *variant, const clv__cpu_variant_node 
     }
     const int64_t count = count_of(variant, node->outputs[0]);
     for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&variant->arena, CLV_F32, 1, &count);
-    /* If the fused post cannot run as a separate step, oneDNN must apply it. */
+    /* Small tensors are left to the portable kernels, unless a fused post cannot run as a separate step: oneDNN must then apply
+     * it. */
     const bool apart = node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]);
     return (count >= SMALL_COUNT || !apart) && layouts[0] != NULL;
   }

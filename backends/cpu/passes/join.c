@@ -25,7 +25,7 @@ static bool is_norm(const clv__cpu_variant *variant, const clv__cpu_variant_node
 typedef struct join {
   uint32_t node;   /* the Concat that computes the value; NONE: another node does */
   uint32_t pieces; /* number of pieces of the value after elided inputs are expanded; 1 if no Concat computes it */
-  uint32_t reads;  /* number of reads by nodes that can read the pieces instead */
+  uint32_t reads;  /* number of reads of the value by nodes that can read its pieces instead */
 } join;
 
 /* Whether `value` is elided. */

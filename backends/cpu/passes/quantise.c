@@ -13,7 +13,7 @@ typedef struct twin {
 typedef struct walk {
   clv__cpu_variant *variant;
   twin *twins;                   /* indexed by value */
-  clv__cpu_variant_node *beside; /* by node: the equivalent node on integers; `source` NULL: none */
+  clv__cpu_variant_node *beside; /* indexed by node: the equivalent node on integers; `source` NULL: none */
   uint32_t beside_count;
   clv_error *error;
 } walk;
@@ -65,7 +65,7 @@ static clv_status visit_move(walk *w, uint32_t index) {
   clv__cpu_variant *variant = w->variant;
   const clv__cpu_variant_node *node = &variant->nodes[index];
   const twin *first = &w->twins[node->inputs[0]];
-  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* the other inputs are shapes */
+  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* of other nodes, only input 0 is data */
   for (uint32_t i = 0; i < count; ++i) {
     const twin *input = &w->twins[node->inputs[i]];
     if (input->value == CLV__CPU_NONE || !same_grid(&input->grid, &first->grid)) return CLV_OK;
@@ -289,7 +289,7 @@ static clv_status fuse_real_product(walk *w, clv__cpu_variant_node *node) {
 
 /* ---- The pass. ---- */
 
-/* Turns a QuantizeLinear or DequantizeLinear that was not fused into a GRID node, if it has one scale for the whole tensor. */
+/* A QuantizeLinear or DequantizeLinear that was not fused becomes a GRID node if it has one scale for the whole tensor. */
 static void visit_grid(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   const bool to_integers = is_op(node, "QuantizeLinear");
   clv__cpu_grid grid;

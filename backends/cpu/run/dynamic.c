@@ -9,9 +9,9 @@ typedef struct dynamic {
   const clv__cpu_program *program;
   clv_executable *executable;
   clv__arena arena;
-  clv_tensor *values; /* by value; dtype NONE: not computed yet */
-  bool *owned;        /* by value: whether its data must be freed here */
-  uint32_t *readers;  /* by value: number of reads that are still to come */
+  clv_tensor *values; /* indexed by value; dtype NONE: not computed yet */
+  bool *owned;        /* indexed by value: whether its data must be freed here */
+  uint32_t *readers;  /* indexed by value: number of reads that are still to come */
   const clv__stop *stop;
 } dynamic;
 

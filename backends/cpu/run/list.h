@@ -47,7 +47,7 @@ typedef struct clv__cpu_bound {
 
 struct clv__cpu_list {
   const clv_allocator *allocator;
-  const clv__cpu_variant *variant; /* may be destroyed first; the list must then only be destroyed */
+  const clv__cpu_variant *variant; /* may be destroyed before the list; then call only clv__cpu_list_destroy() */
   const clv__cpu_list *like;
   uint8_t *block;
   size_t size_bytes, capacity_bytes;
@@ -66,7 +66,8 @@ struct clv__cpu_list {
 /* ---- The block, its patches and its bindings (list.c) ---- */
 
 void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
-/* Sets the memory of the instance. It must have the variant's memory_bytes and be aligned to CLV__ALIGNMENT. */
+/* Makes the calls use `memory` as the memory of the instance. It must have the variant's memory_bytes and be aligned to
+ * CLV__ALIGNMENT. */
 clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error);
 /* Updates the bindings that changed. After an error, some may have been updated: bind again before running. */
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
@@ -81,7 +82,7 @@ size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* approximate memory tha
  * next append. */
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes);
 /* Sets *memory to a new oneDNN memory of `layout` (NULL: of `size_bytes` bytes), at `data` or, if that is NULL, at `base` +
- * `addend`. The list owns the memory. */
+ * `addend`. The list owns the oneDNN memory, but not the bytes. */
 clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layout, size_t size_bytes, uint32_t base,
                                 size_t addend, void *data, clv__dnn_memory **memory, clv_error *error);
 /* Records that the address at `place`, within the call appended last, is `base` + `addend`. */

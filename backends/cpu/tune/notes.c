@@ -83,7 +83,8 @@ static bool add(clv__cpu_notes *notes, const char *step, size_t step_bytes, cons
   return true;
 }
 
-/* Reads one line without its line break. Returns false if the line is invalid. */
+/* Checks one line, given without its line break, and adds its choice unless `is_trial`. Returns false if the line is
+ * invalid. */
 static bool read_line(clv__cpu_notes *notes, const char *line, size_t size_bytes, bool is_trial) {
   const char *tab = memchr(line, '\t', size_bytes);
   if (tab == NULL || tab == line || tab + 1 == line + size_bytes) return false;

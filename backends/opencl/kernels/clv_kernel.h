@@ -177,7 +177,7 @@ FUNCTION ushort clv_to_bf16(float value) {
   return (ushort)((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
 }
 
-/* For #if: IS_f32(T) is 1 if T is f32, otherwise 0. IS_f16(T) and IS_f64(T) are the same for f16 and f64. */
+/* For #if: IS_f32(T) is 1 if T is f32, otherwise 0. IS_f16(T) and IS_f64(T) test for f16 and for f64. */
 #define IS_f32(T) CLV_PASTE(CLV_F32_IS_, T)
 #define CLV_F32_IS_f32 1
 #define IS_f16(T) CLV_PASTE(CLV_F16_IS_, T)
@@ -198,8 +198,9 @@ FUNCTION ushort clv_to_bf16(float value) {
 #define NUMBER_f16(constant) constant##f
 #define NUMBER_bf16(constant) constant##f
 
-/* The error function, accurate to 2e-7 and free of branches, so that compilers for CPUs can vectorize it. Below 1 it is an odd
- * polynomial, above 1 it is one minus the exponential of another polynomial. Both are fitted at Chebyshev's points. */
+/* The error function, accurate to 2e-7 and free of branches, so that compilers for CPUs can vectorize it. Where |x| is below 1
+ * it is an odd polynomial in x; elsewhere it is, up to the sign, one minus the exponential of another polynomial. Both are
+ * fitted at Chebyshev's points. */
 FUNCTION float clv_erf(float x) {
   const float a = fabs(x) > 4.0f ? 4.0f : fabs(x), b = a * a;
   float below = -9.67359028e-6f, above = -1.6140616e-6f;

@@ -51,7 +51,8 @@ KERNEL(gather_rows)
 #else /* UPDATE: an expression of `to`, the element of y, and `by`, the update */
 
 /* ScatterElements. Updates can collide only within one line along the axis, so a work item applies the updates of a line in
- * order. If the model rules out collisions and there are few lines, a work item applies a single update. */
+ * order. If there are few long lines and no updates can collide, lowering passes each update as a line of its own (`length` is
+ * 1), so that more work items share the work. */
 KERNEL(scatter_elements)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t count, index_t length,
  index_t inner, int rank, dims_t dims, dims_t strides, index_t size, index_t stride) {

@@ -3,8 +3,8 @@
 typedef REAL(T) real;
 #define PART 128
 
-/* BatchNormalization: a work item computes `each` elements of a plane, on a CPU at least a vector. Plane p belongs to channel p %
- * channels. */
+/* BatchNormalization: a work item computes `each` elements of a plane, on a CPU enough to fill a vector. Plane p belongs to
+ * channel p % channels. */
 KERNEL(batch)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  GLOBAL const STORAGE(TM) * mean, GLOBAL const STORAGE(TM) * variance, float epsilon, index_t planes, index_t plane,

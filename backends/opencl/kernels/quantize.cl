@@ -1,7 +1,7 @@
 /* QuantizeLinear and DequantizeLinear. The scale of element e of [outer, length, inner] has index (e / inner % length) / block.
- * Blocked scales have the shape [outer, scales, inner], and this is the index along `scales`. Defines: the dtypes X (input), S
- * (scale) and T (output). The kernel `quantize` also needs LOW and HIGH, the limits of T; without them, `dequantize` is
- * compiled. */
+ * Blocked scales have the shape [outer, scales, inner]; for them, this is the index along the axis `scales`. Defines: the
+ * dtypes X (input), S (scale) and T (output). The kernel `quantize` also needs LOW and HIGH, the limits of T; without them,
+ * `dequantize` is compiled. */
 FUNCTION index_t clv_scale_place(index_t at, index_t length, index_t inner, index_t block, index_t scales, int blocked, int whole) {
   if (whole) return 0;
   const index_t along = at / inner % length / block;

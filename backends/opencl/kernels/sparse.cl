@@ -262,7 +262,7 @@ KERNEL_SIZED(parts, GROUP, 1, 1)(GLOBAL float *partial, INPUTS, index_t slots) {
   }
 }
 
-/* Joins a slot's values of column c with the results of its hub's earlier parts. */
+/* Merges a slot's values of column c into element i of `s`, which combines the earlier parts of the same hub. */
 FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *partial, index_t slot, index_t c) {
 #ifdef ATTENTION
   const index_t head = c / g.width;
@@ -354,7 +354,7 @@ typedef struct {
 #endif
 } wide_t;
 
-/* Prefetches the row that an edge refers to, up to `count` vectors from column `at` on. */
+/* If the edge is below `limit`, prefetches `count` vectors of the row that it refers to, from column `at` on. */
 INLINED void clv_fetch(const graph_t g, index_t edge, index_t limit, const int count, index_t at) {
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)

@@ -143,7 +143,8 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
   return clv__opencl_enqueue(l, 1, (int64_t[]){fold.kept.count * group}, (int64_t[]){group});
 }
 
-/* Collects the axes as bits, from input 1 or the older attribute. No axes means all axes, unless noop_with_empty_axes is set. */
+/* Reads the axes from input 1 or, in earlier opsets, from the attribute, and adds the launch. If there are no axes, all are
+ * reduced, or none if noop_with_empty_axes is set. */
 static clv_status lower_reduce(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   const int32_t rank = node->inputs[0].rank;
   clv__opencl_list list = clv__opencl_list_read(node, 0, "", 1);

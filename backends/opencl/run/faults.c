@@ -88,7 +88,8 @@ static clv__opencl_faults *item_at(clv_device *device, const clv__opencl_watch *
   return faults;
 }
 
-/* Removes and returns faults whose instance is destroyed, or NULL. A stream outlives many instances, so this frees space. */
+/* Removes one item whose instance is destroyed from the watch, and returns it; NULL if there is none. Without this, the watch
+ * of a stream would grow with every instance that ran on the stream. */
 static clv__opencl_faults *take_over(clv_device *device, clv__opencl_watch *watch) {
   clv__opencl_faults *taken = NULL;
   pthread_mutex_lock(&device->lock);

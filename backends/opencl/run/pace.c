@@ -24,7 +24,7 @@ static void adapt(clv__opencl_pace *pace) {
   pace->end_ns = now_ns;
 }
 
-/* Ends the current batch, and waits for the oldest of those before it. */
+/* Ends the current batch, and waits for the batch that ended CLV__OPENCL_BATCHES batches before it, if any. */
 static clv_status end_batch(clv_device *device, clv__opencl_pace *pace, cl_command_queue queue, clv_error *error) {
   cl_event end;
   CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", device->cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &end));

@@ -175,7 +175,7 @@ static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read
   p->size_bytes = size_bytes;
   p->gate = cl->clCreateUserEvent(device->context, &code);
   if (p->gate == NULL) return false;
-  cl->clRetainEvent(p->gate); /* the callback releases it */
+  cl->clRetainEvent(p->gate); /* a second reference, which the callback releases */
   atomic_store_explicit(&p->is_landing, true, memory_order_release);
   if (cl->clSetEventCallback(read, CL_COMPLETE, landed, p) == CL_SUCCESS) return true;
   atomic_store_explicit(&p->is_landing, false, memory_order_relaxed);
@@ -184,8 +184,8 @@ static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read
   return false;
 }
 
-/* Reads as many bytes as fit into pieces, using each piece once. The `gates` are complete when the bytes are at their
- * destination. */
+/* Enqueues reads of as many bytes as fit into the unused pieces, and adds their number to *at. The `gates` are complete when
+ * the bytes are at their destination. */
 static clv_status read_pieces(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, uint8_t *to, cl_mem from,
                               uint64_t from_offset, uint64_t size_bytes, uint64_t *at, cl_event *gates, cl_uint *gate_count,
                               clv_error *error) {
@@ -227,7 +227,7 @@ clv_status clv__opencl_stage_out(clv_device *device, clv__opencl_staging *s, cl_
     code = cl->clEnqueueBarrierWithWaitList(queue, gate_count, gates, &done);
     if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueBarrierWithWaitList", code);
   }
-  if (status != CLV_OK && gate_count > 0) { /* wait, because no callback may write to the destination after a failed call */
+  if (status != CLV_OK && gate_count > 0) { /* wait: once this call has failed, no callback may write to `to` */
     cl->clFlush(queue);
     cl->clWaitForEvents(gate_count, gates);
   }

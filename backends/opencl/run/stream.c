@@ -79,7 +79,7 @@ static clv_status not_recording(const clv_stream *stream, const char *what, clv_
 
 struct clv_event {
   clv__object object;
-  pthread_mutex_t lock;     /* guards `marker` and `watch`, which are replaced while other threads wait for the old ones */
+  pthread_mutex_t lock;     /* guards the members below, which are replaced while other threads wait for the old ones */
   cl_event marker;          /* NULL: never recorded, or recorded on a stream that was never used */
   bool is_skipped;          /* the stream had refused work when the event was recorded */
   clv__opencl_watch *watch; /* of the stream on which the event was recorded */

@@ -76,7 +76,7 @@ typedef struct clv__vnpu_spec {
   int32_t max_rank;
   bool static_shapes;
   bool control_flow;
-  bool computes_views;     /* no value in its memory may be renamed where the device does not support a view */
+  bool computes_views;     /* if set, the host never renames a value in place of a view: see clv_device_info */
   clv_dtype compute_dtype; /* f32 results are rounded to this dtype */
   bool any_operator;
   uint32_t operator_count;

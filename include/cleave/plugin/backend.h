@@ -211,7 +211,7 @@ typedef struct clv_compile_options {
 typedef struct clv_executable_info {
   uint32_t struct_size;
   uint32_t weight_count;
-  const char *const *weights; /* names of the weights that instance_create() needs, in its order; owned by the executable */
+  const char *const *weights; /* their names, in the order in which instance_create() gets them; owned by the executable */
   uint64_t resident_bytes;    /* memory that the executable holds, without weights */
   uint64_t scratch_bytes;     /* estimate of an instance's scratch at the compiled shapes */
 } clv_executable_info;
@@ -351,7 +351,8 @@ struct clv_backend {
   void (*buffer_free)(clv_device *device, clv_buffer *buffer);          /* accepts NULL */
   void *(*buffer_host_pointer)(clv_device *device, clv_buffer *buffer); /* NULL if the host cannot address it */
 
-  /* Order. Copies are between host memory and this device. Both ends stay valid until the stream has passed the copy. */
+  /* Order. Copies are between host memory and this device. The host keeps the source and the destination of a copy valid until
+   * the stream has passed the copy. */
   clv_status (*stream_create)(clv_device *device, clv_stream **stream, clv_error *error);
   void (*stream_destroy)(clv_device *device, clv_stream *stream);
   clv_status (*stream_synchronize)(clv_device *device, clv_stream *stream, clv_error *error); /* reports earlier failures */

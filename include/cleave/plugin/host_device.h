@@ -45,7 +45,8 @@ typedef struct clv_host_device {
   clv_device_info info; /* the answer of info() */
 } clv_host_device;
 
-/* A clv_buffer of such a device. Its bytes start CLV_HOST_ALIGNMENT bytes after this header. */
+/* What a clv_buffer of a clv_host_device points to. The bytes of the buffer start CLV_HOST_ALIGNMENT bytes after the start of
+ * this struct. */
 typedef struct clv_host_buffer {
   uint64_t size_bytes;
 } clv_host_buffer;

@@ -148,7 +148,8 @@ static void NAME(show)(const clv__attention *a, int64_t batch, int64_t head, int
 }
 
 /* Turns scores [first, end) of one row into weights. If the scores are an output, writes the stage of the scores that `mode`
- * selects. Outside [first, end), this output has the actual scores in stages 0 and 1, -inf in stage 2 and 0 in stage 3. */
+ * selects: 0 the products, 1 after the cap, 2 after the masks, 3 the weights. Outside [first, end), this output has the scores
+ * of the stage in stages 0 and 1, -inf in stage 2 and 0 in stage 3. */
 static void NAME(finish_row)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t end,
                              REAL *scores) {
   const int shown = a->scores != NULL ? a->mode : -1;

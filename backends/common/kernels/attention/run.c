@@ -94,8 +94,8 @@ typedef struct cut {
   int64_t rows, task_rows, chunks;
 } cut;
 
-/* Called only if the output or the scores have elements (has_output()). The products computed here divide the number of these
- * elements, so they do not overflow. */
+/* Called only if the output or the scores have elements (has_output()). Each product computed here is a divisor of the number
+ * of these elements, so it does not overflow. */
 static cut cut_of(const clv__attention *a) {
   const int64_t pairs = a->batches * a->heads;
   cut c = {.rows = a->group * a->queries, .task_rows = FEW};

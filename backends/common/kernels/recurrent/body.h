@@ -381,7 +381,7 @@ static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, 
   }
 }
 
-/* Writes the final states in ONNX's order. */
+/* Writes the final states to `to`, unless it is NULL, with the axes in ONNX's order. */
 static void NAME(write_last)(const clv__recurrent *p, const clv_tensor *to, const void *from) {
   const int64_t n = p->hidden;
   for (int64_t i = 0; to != NULL && i < p->directions * p->batch; ++i) {
