@@ -89,7 +89,7 @@ static clv_status next_word(reader *r, word_kind *kind, uint64_t *number, clv_er
   }
 }
 
-/* `line` is the line of the header: when the whole header is read, the reader is at the next line. */
+/* `line` is the line of the header. The message cannot use the reader's line, which is already the one after the header. */
 static clv_status wrong_header(uint64_t line, const char *what, uint64_t number, clv_error *error) {
   return clv__error_set(error, CLV_INVALID_MODEL,
                         "line %llu: %s %llu in the header is invalid; expected 'vertices edges [format [weights per vertex]]'",

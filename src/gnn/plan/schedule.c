@@ -257,7 +257,7 @@ static void insert_rest(rest *tasks, uint32_t *count, rest made) {
 
 /* A lower bound on all sequences that start with the first `depth` subgraphs of `trial`. Each device runs its remaining tasks,
  * no earlier than the first of them can start, followed by the shortest of their tails. One of the remaining subgraphs is the
- * last on all of its devices, so its own tails follow there. */
+ * last on all of its devices. On these devices, its own tail counts instead of the shortest. */
 static double bound_rest(const enumeration *e, uint32_t depth, const double *free_ns) {
   const clv__search *search = e->search;
   rest tasks[CLV__PEP_DEVICES][MOST_ENUMERATED];
