@@ -82,7 +82,8 @@ static clv_status make_features(const clv_allocator *allocator, uint32_t vertex_
 
 clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error) {
   clv_tensor drawn;
-  const uint64_t key = clv__mix64(~clv__mix64(seed)); /* clv__gnn_graph_generate()'s key for features: same seed, same numbers */
+  /* The key of clv__gnn_graph_generate(), so that equal seeds give equal features. */
+  const uint64_t key = clv__mix64(~clv__mix64(seed));
   CLV__TRY(make_features(graph->allocator, graph->csr.vertex_count, count, key, &drawn, error));
   clv__release(graph->allocator, graph->features.data);
   graph->features = drawn;

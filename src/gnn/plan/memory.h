@@ -38,8 +38,8 @@ typedef struct clv__gnn_memory {
   uint64_t most_bytes[CLV__MEMORY_DEVICES], sum_bytes[CLV__MEMORY_DEVICES];
 } clv__gnn_memory;
 
-/* Whether blocks on the device are compiled for exactly the sizes that they run with. True also for devices that accept any size
- * but have a memory limit, because the memory of a block is known in advance only if its sizes are fixed. */
+/* Whether blocks on the device are compiled for exactly the sizes that they run with. True also for devices that accept any
+ * size but have a memory limit, because the memory of a block is known in advance only if its sizes are fixed. */
 static inline bool clv__device_runs_fixed(const clv__device *device) {
   return device->info.static_shapes_only || device->info.memory_limit_bytes > 0;
 }
