@@ -6,10 +6,10 @@
  * time of a launch, and b and c are the times per row and per edge of SparseAggregate. On the NPU, b is divided among its
  * operators.
  *
- * Synthetic prices, because the table does not have them: normalize, transform and activate on CPU and GPU, from assumed
+ * Synthetic prices, because that file does not have them: normalize, transform and activate on CPU and GPU, from assumed
  * peaks (operations and bytes per second, 500 columns); gathering alone; gathering on the NPU; copies. Each of these is
- * varied at random by up to 2 %, with a fixed seed. For sizes below those of the table, the prices are extrapolated with
- * the same fits. The JSON output calls all prices synthetic, because every plan uses some of these.
+ * varied at random by up to 2 %, with a fixed seed. For sizes below those of the file, the prices are extrapolated with
+ * the same fits. The JSON output calls all prices synthetic, because every plan uses some synthetic ones.
  *
  * The runs use `width` columns, fewer than 500, so that computing the results takes less time than the virtual devices
  * model. The prices are those of 500 columns. Graphs are random, with a seed, and have exactly the owned, halo, internal
