@@ -78,7 +78,7 @@ static file_kind kind_of(const char *path) {
   if (file != NULL) fclose(file);
   if (count == sizeof head && memcmp(head, "\x93NUMPY", sizeof head) == 0) return KIND_NPY;
   if (count >= 4 && memcmp(head, "PK", 2) == 0) return KIND_NPZ;
-  if (length > 4 && strcmp(path + length - 4, ".npy") == 0) return KIND_NPY; /* the reader of npy will report the wrong content */
+  if (length > 4 && strcmp(path + length - 4, ".npy") == 0) return KIND_NPY; /* the npy reader will report the wrong content */
   if (length > 4 && strcmp(path + length - 4, ".npz") == 0) return KIND_NPZ;
   if (length > 3 && strcmp(path + length - 3, ".pb") == 0) return KIND_PB;
   return strncmp(path, "/proc/self/fd/", 14) == 0 ? KIND_PB : KIND_OTHER;
