@@ -15,7 +15,7 @@ enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
 static const uint32_t to_b = 2448131359u, to_c = 3264175145u, to_d = 4080218931u;
 
 typedef struct generator {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   uint32_t scale;
   uint64_t edge_count, at, key;
   uint32_t scramble[SCRAMBLE_ROUNDS][2]; /* per round: an odd factor and an offset */

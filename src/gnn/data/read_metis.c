@@ -9,9 +9,9 @@
 typedef enum word_kind { WORD_NUMBER, WORD_LINE_END, WORD_FILE_END } word_kind;
 
 typedef struct reader {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   clv__text_blocks *blocks;
-  const char *at, *end; /* the rest of the block */
+  const char *at, *end; /* the part of the current block that is not read yet */
   bool at_line_begin, in_comment, at_file_end;
   uint64_t line;
   /* parsed from the header */

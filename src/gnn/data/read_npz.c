@@ -34,7 +34,7 @@ static clv_status wrong_type(const clv__npy_header *header, const char *should, 
 /* ---- Edges ---- */
 
 typedef struct reader {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   const clv_allocator *allocator;
   const clv__npz *npz;
   clv__npz_stream *heads, *tails; /* sources and destinations; in Fortran order one stream alternates between both */

@@ -338,8 +338,8 @@ double clv__search_sequences(clv__search *search, clv__candidate *candidate, dou
 
 /* ---- Plans ---- */
 
-/* Tries positions for the subgraph at position `at`, which has a new plan: its own, before or after each cluster with the same
- * key, and both ends. */
+/* The subgraph at position `at` has a new plan. Tries it at its present position, at both ends of the sequence, and directly
+ * before and after each subgraph with the same key. Keeps the best position, and returns whether it shortens the makespan. */
 static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at, const double *loads) {
   uint32_t count = candidate->count, subgraph = candidate->sequence[at];
   uint64_t key = chosen(search, candidate, subgraph)->key;
