@@ -7,7 +7,7 @@
 
 typedef struct clv__statistics {
   size_t count;                           /* all elements */
-  size_t zeros, nans, infinities;         /* of these */
+  size_t zeros, nans, infinities;         /* how many of the elements are 0, NaN, infinite */
   double least, largest, mean, deviation; /* of the finite elements; 0 if there are none */
 } clv__statistics;
 
