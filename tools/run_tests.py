@@ -21,7 +21,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = ".venv/bin/python"
 NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that need a cache set their own
-# The folders of these libraries in the tests' Python environment. The shell expands the pattern when the stage starts.
+# The folders of ONNX Runtime's and OpenVINO's libraries in the tests' Python environment. The shell expands the pattern when a
+# stage starts.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
 # gcc 12's leak checker misreads the bounds of thread-local memory of some libraries that PoCL loads, and crashes.
