@@ -43,7 +43,7 @@ typedef struct flickr_machine {
 bool flickr_machine_open(const flickr_options *options, flickr_machine *machine);
 void flickr_machine_close(flickr_machine *machine);
 
-/* Imports the file's times of a layer, multiplied by the time scale, and fits them. */
+/* Imports the times of profile_185h_fused.csv, multiplied by the time scale, as those of `layer`, and fits them. */
 bool flickr_import(const flickr_options *options, const char *layer, clv__tables *tables);
 
 /* Reads and writes the prices of --profile. flickr_prices_kept() returns false if the file does not exist yet. */

@@ -349,7 +349,7 @@ static raw_calls collect(program *p) {
 
 typedef struct settings {
   const char *device;
-  uint32_t nodes; /* 0: all sizes */
+  uint32_t nodes; /* 0: one after the other, the sizes listed in main() */
   int samples;
   bool json, check;
 } settings;

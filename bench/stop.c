@@ -1,5 +1,6 @@
 /* Measures how soon runs end that are stopped at a random moment: by clv_run_cancel(), by a time limit, and, for the command,
- * by Ctrl-C. After each run that was stopped in this process, the session runs again, and its outputs must be those of before.
+ * by Ctrl-C. After each run that was stopped in this process, the session runs again, and its outputs must be the same as those
+ * of a run that was not stopped.
  *
  *   bench_stop [--count N] [--seed N] [--devices LIST]... [--command CLEAVE] [--check] [MODEL]...
  *
