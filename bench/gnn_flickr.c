@@ -152,7 +152,7 @@ static clv__gnn_plan *plan_single(bench *b, entry *e, uint32_t device, clv__chos
   clv__machine *machine = &e->planning.machine;
   const clv__machine kept = *machine;
   for (uint32_t d = 0; d < machine->device_count;
-       ++d) { /* the other devices only support activate, so they cannot run a whole block */
+       ++d) { /* leaves only `activate` to the other devices, so that they cannot run a whole layer */
     if (d != device) machine->devices[d].cannot = ~(1u << CLV__STAGE_ACTIVATE);
   }
   clv__gnn_plan *plan = plan_entry(b, e, device == 0 ? WAY_CPU : WAY_GPU, item);

@@ -6,10 +6,10 @@
  * time of a launch, and b and c are the times per row and per edge of SparseAggregate. On the NPU, b is divided among its
  * operators.
  *
- * Synthetic prices, because the table does not have them: normalize, transform and activate on CPU and GPU, from assumed
+ * Synthetic prices, because that file does not have them: normalize, transform and activate on CPU and GPU, from assumed
  * peaks (operations and bytes per second, 500 columns); gathering alone; gathering on the NPU; copies. Each of these is
- * varied at random by up to 2 %, with a fixed seed. For sizes below those of the table, the prices are extrapolated with
- * the same fits. The JSON output calls all prices synthetic, because every plan uses some of these.
+ * varied at random by up to 2 %, with a fixed seed. For sizes below those of the file, the prices are extrapolated with
+ * the same fits. The JSON output calls all prices synthetic, because every plan uses some synthetic ones.
  *
  * The runs use `width` columns, fewer than 500, so that computing the results takes less time than the virtual devices
  * model. The prices are those of 500 columns. Graphs are random, with a seed, and have exactly the owned, halo, internal
@@ -43,7 +43,7 @@ typedef struct flickr_machine {
 bool flickr_machine_open(const flickr_options *options, flickr_machine *machine);
 void flickr_machine_close(flickr_machine *machine);
 
-/* Imports the file's times of a layer, multiplied by the time scale, and fits them. */
+/* Imports the times of profile_185h_fused.csv, multiplied by the time scale, as those of `layer`, and fits them. */
 bool flickr_import(const flickr_options *options, const char *layer, clv__tables *tables);
 
 /* Reads and writes the prices of --profile. flickr_prices_kept() returns false if the file does not exist yet. */

@@ -2,8 +2,8 @@
  * partition) and for replay (one launch of the capture). For the CPU it also measures the same kernel calls without Cleave: the
  * calls of its launch list through an array of function pointers ("raw calls"), and each call alone, repeated with warm caches
  * ("bodies"). The columns `+eager` and `+replay` are the times beyond the bodies. The graphs are chains and random graphs of
- * [4, 8] values, as one partition and as one partition per node. A column shows -1 if
- * it does not apply: replay on a device without captures, raw calls and bodies on devices other than the CPU.
+ * [4, 8] values, as one partition and as one partition per node. A column shows -1 if it does not apply: replay on a device
+ * without captures, raw calls and bodies on devices other than the CPU.
  *
  *   bench_launch_list [--device NAME] [--nodes N] [--samples N] [--json] [--check]
  *
@@ -349,7 +349,7 @@ static raw_calls collect(program *p) {
 
 typedef struct settings {
   const char *device;
-  uint32_t nodes; /* 0: all sizes */
+  uint32_t nodes; /* 0: one after the other, the sizes listed in main() */
   int samples;
   bool json, check;
 } settings;

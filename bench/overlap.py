@@ -78,7 +78,8 @@ def branches(folder, runs):
     bench = lambda kind: cleave("bench", path[kind], *options, "--runs", str(runs), "--warmup", "2")["latency_ms"]["median"]
     layers = 8
     model(path[("cpu",)], ["cpu"], layers)
-    layers = max(1, round(layers * NPU_US / 1e3 / bench(("cpu",)) * 0.9))  # so that the branch on the CPU takes a little less time than the other
+    # With this number of layers, the branch on the CPU takes a little less time than the branch on the NPU.
+    layers = max(1, round(layers * NPU_US / 1e3 / bench(("cpu",)) * 0.9))
     for kind in path:
         model(path[kind], kind, layers)
         if not cleave("run", path[kind], *options, "--verify")["verify"]["equal"]:

@@ -36,7 +36,8 @@ typedef struct calls {
   clv_execute_args args;
 } calls;
 
-/* Returns false, with a message, if there is no such device. */
+/* Opens the device `opencl` with the device option `capture`. Returns false and sets `error` if there is no device, or if its
+ * driver does not support the option. */
 static bool device_open(calls *c, const char *capture, clv_error *error) {
   const char *const device_options[] = {"opencl:fuse=off", capture};
   *c = (calls){0};

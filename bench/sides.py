@@ -195,7 +195,7 @@ class Worker:
         return answer.strip()
 
     def is_running(self):
-        """Returns whether one of its threads is running or ready to run."""
+        """Returns whether a thread of the worker is running or ready to run."""
         for path in glob.glob(f"/proc/{self.process.pid}/task/*/stat"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="utf-8") as file:  # the thread has ended
                 if file.read().rpartition(") ")[2].startswith("R"):

@@ -1,5 +1,6 @@
 /* Measures how soon runs end that are stopped at a random moment: by clv_run_cancel(), by a time limit, and, for the command,
- * by Ctrl-C. After each run that was stopped in this process, the session runs again, and its outputs must be those of before.
+ * by Ctrl-C. After each run that was stopped in this process, the session runs again, and its outputs must be the same as those
+ * of a run that was not stopped.
  *
  *   bench_stop [--count N] [--seed N] [--devices LIST]... [--command CLEAVE] [--check] [MODEL]...
  *
@@ -142,7 +143,8 @@ static void close_subject(subject *s) {
   clv_context_destroy(s->context);
 }
 
-/* ---- Stopping. Each returns the milliseconds from the request to the end; negative if the run ended by itself ---- */
+/* ---- Stopping: cancel(), limit() and interrupt() return the milliseconds from the request to the end of the run; negative if
+ * the run ended by itself ---- */
 
 static void expect_status(clv_status status, clv_status expected, const clv_error *error) {
   if (status == CLV_OK || status == expected) return;
@@ -185,7 +187,7 @@ static double interrupt(subject *s, const char *command) {
     execl(command, command, "run", s->model, "--devices", s->list, "--runs", "1000000", "--cache-dir", "", (char *)NULL);
     _exit(127);
   }
-  sleep_ms(50 + draw() * (50 + 10 * s->run_ms)); /* while it starts, loads, compiles or runs */
+  sleep_ms(50 + draw() * (50 + 10 * s->run_ms)); /* the command may be starting, loading, compiling or running */
   const double asked = now_ms();
   if (child < 0 || kill(child, SIGINT) != 0 || waitpid(child, &how, 0) != child) {
     fprintf(stderr, BENCH ": cannot run %s\n", command);

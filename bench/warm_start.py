@@ -6,8 +6,8 @@ A cold start has an empty cache of executables, a warm start the cache that a co
 bench` process. A round is a cold start and then a warm start, with a new cache directory. The table shows medians over the
 rounds. "compiled" counts the executables that were compiled and put into the cache, "loaded" those that were loaded from the
 cache, and "not cached" those of backends that cannot save executables, such as the CPU's: they are compiled in every start.
-Before that, the results of a cold start are compared with ONNX Runtime's, and those of a warm start must have the same bits.
-Devices that are not available are skipped with a message.
+Before the rounds, the results of a cold start are compared with ONNX Runtime's, and those of a warm start must have the same
+bits. Devices that are not available are skipped with a message.
 """
 import argparse
 import json

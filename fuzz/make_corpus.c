@@ -196,7 +196,7 @@ static bool make_params(void) {
   return save_text("params", "safetensors", &text);
 }
 
-/* Makes states of a run after its first and its second layer, for both kinds of input. */
+/* Makes states of a run after its first and its second layer, for both kinds of input of target_gnn_state.h. */
 static bool make_states(void) {
   static const float rows[FUZZ_STATE_VERTICES * FUZZ_STATE_WIDEST] = {1, 2, 3};
   static const size_t widths[] = {3, 2};

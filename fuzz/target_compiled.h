@@ -1,5 +1,5 @@
 /* Opens a folder as `cleave compile` writes it. The input is its compiled.json; the other files are empty, and its only
- * executable is invalid. An accepted list may name only files inside the folder. */
+ * executable is invalid. If the folder opens, compiled.json must name only files inside the folder. */
 #ifndef CLEAVE_FUZZ_TARGET_COMPILED_H
 #define CLEAVE_FUZZ_TARGET_COMPILED_H
 

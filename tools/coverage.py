@@ -4,8 +4,8 @@
 
 tests/python/test_node_cases.py puts the texts into the documents, between two marker comments each, and checks that they are up
 to date. For the CPU, README.md has the number of passed tests, and docs/operators.md has the number of passed tests, a table of
-operators, and a table of the unsupported tests. For another device it has the number of tests that the device passes without
-other devices.
+operators, and a table of the unsupported tests. For another device, docs/operators.md has the number of tests that the device
+passes without other devices.
 """
 import collections
 import json

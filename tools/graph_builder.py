@@ -3,7 +3,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# The newest IR version that all readers of these files support; it is valid for each opset used here.
+# The newest IR version that all readers of these models support. It is valid for each opset that the models use.
 IR_VERSION = 10
 
 

@@ -2,7 +2,7 @@
 """Writes tests/formats/irjson_cases.jsonl: one small IR JSON model per line, with inputs and expected outputs.
 
 The expected outputs are computed with numpy as the documentation of the ATen operator says, independently of how Cleave lowers
-the operator. Run it again after a change of the cases: the random numbers are seeded, so unchanged cases stay the same."""
+the operator. Run this script after changing the cases: the random numbers are seeded, so unchanged cases stay the same."""
 import json
 import math
 import os

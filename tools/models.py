@@ -279,7 +279,7 @@ def vit(g, full):
     g.output(g.op("Identity", linear(g, first, width, 1000 if full else 10), outputs=["logits"]), shape=[1, 1000 if full else 10])
 
 
-# --- the others
+# --- models of other kinds
 
 def lstm(g, full):
     """Two LSTM layers, unrolled. Each step computes the four gates with one product per operand, and splits the sum."""

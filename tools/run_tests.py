@@ -21,13 +21,15 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = ".venv/bin/python"
 NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that need a cache set their own
-# The folders of these libraries in the tests' Python environment. The shell expands the pattern when the stage starts.
+# The folders of ONNX Runtime's and OpenVINO's libraries in the tests' Python environment. The shell expands the pattern when a
+# stage starts.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
 # gcc 12's leak checker misreads the bounds of thread-local memory of some libraries that PoCL loads, and crashes.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:intercept_tls_get_addr=0",
               "UBSAN_OPTIONS": "print_stacktrace=1",
-              # oneDNN 2.6 reads one element past an array while it generates an AMX convolution: a fault under the sanitizer.
+              # Without AMX: oneDNN 2.6 reads one element past an array when it generates an AMX convolution, which the
+              # sanitizer reports.
               "DNNL_MAX_CPU_ISA": "AVX512_CORE_BF16",
               "LSAN_OPTIONS": f"print_suppressions=0:suppressions={ROOT}/tests/leaks.txt"}
 # One OpenMP thread: libgomp is not instrumented, and its barriers look like races.

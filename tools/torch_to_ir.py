@@ -38,7 +38,8 @@ STORED = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torc
           torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.uint16: "U16", torch.uint32: "U32", torch.uint64: "U64",
           torch.bool: "BOOL"}
 GETITEM = "<built-in function getitem>"
-# Products whose operands must all have the same dtype. PyTorch reports other dtypes when it computes, but not when it traces.
+# Products whose operands must all have the same dtype. PyTorch rejects operands of different dtypes when it computes, but not
+# when it traces.
 PRODUCTS = {"linear", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
             "conv_transpose3d", "convolution"}
 
@@ -83,8 +84,7 @@ def write_safetensors(path, tensors):
                 out.write(flat.view(torch.uint8).numpy().data)
 
 
-# ---- The text of a call, by its ATen schema
-# -------------------------------------------------------------------------------------------
+# ---- The text of a call, by its ATen schema ----
 
 
 def type_text(kind):
@@ -439,7 +439,7 @@ def load_module(path, name):
 
 
 def explain(error):
-    """Returns what the error of the user's module or of torch.export says, without the advice and the stacks that it appends."""
+    """Returns the message of an error of the user's module or of torch.export, without the advice and the stacks after it."""
     said = re.split(r"\n\n|\nException raised from ", str(error).strip())[0]
     if "is not a known type. If this type holds tensors" in said:
         said = said.partition(". If this type")[0] + ": outputs must be tensors; set config.use_cache = False in a model of transformers"
@@ -490,7 +490,8 @@ def main():
         return 130
     except (ExportError, OSError) as error:
         print(f"torch_to_ir: {error}", file=sys.stderr)
-        sys.stdout = None  # else Python writes the rest at its exit, which fails again if standard output is full or closed
+        # Otherwise Python would write the buffered rest when it exits, and fail again if standard output is full or closed.
+        sys.stdout = None
         return 1
     except (Exception, SystemExit) as error:  # of the user's module or of torch.export, which raises many kinds
         if arguments.traceback:

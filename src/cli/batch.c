@@ -47,7 +47,8 @@ static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *er
                         way_out);
 }
 
-/* Appends the size of a symbol, unless `sizes` has the same size for the symbol already. */
+/* Appends the batch as the size of a symbol. Appends nothing if `sizes` already has this size for the symbol, and fails if it
+ * has another one. */
 static clv_status set_symbol(const char *symbol, uint64_t batch, clv_size *sizes, uint32_t *count, clv_error *error) {
   for (uint32_t i = 0; i < *count; ++i) {
     if (!sizes[i].is_symbol || strcmp(sizes[i].name, symbol) != 0) continue;

@@ -60,7 +60,7 @@ static clv_status add_entry(void *self, const clv__cache_item *item, clv_error *
   return kept ? CLV_OK : clv__error_memory(error, sizeof *item);
 }
 
-/* Most recently used first. */
+/* Compares two entries, for qsort(): the most recently used one first. */
 static int compare_entries(const void *a, const void *b) {
   const entry *x = a, *y = b;
   if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec > y->used.tv_sec ? -1 : 1;

@@ -212,7 +212,7 @@ static clv_status tell_expected(profiling *p, clv_error *error) {
 static clv_status measure_all(profiling *p, clv_error *error) {
   CLV__TRY(for_each_device(p, measure_device, error));
   CLV__TRY(tell_expected(p, error));
-  if (p->devices->count > 1) { /* closing the devices ends the threads of their drivers */
+  if (p->devices->count > 1) { /* closing ends the drivers' threads, which would compete for cores */
     clv_devices_close(p->devices);
     p->devices = NULL;
     CLV__TRY(cli_devices_open(p->cli, NULL, &p->devices, error));

@@ -41,7 +41,7 @@ typedef struct cli_invocation {
   clv_context *context;
   bool json, verbose, quiet;
   bool color_out, color_err; /* whether to color standard output and standard error */
-  bool has_other_devices;    /* the command also opens other lists of devices, which may need options that this one does not */
+  bool has_other_devices;    /* the command opens several device lists, so an --npu-spec may be for a device of another list */
   bool progress_shown;       /* a progress line is visible on standard error */
   int exit_status;           /* the result of main(); an error turns CLI_EXIT_DONE into CLI_EXIT_FAILED */
 } cli_invocation;

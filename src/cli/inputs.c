@@ -38,7 +38,8 @@ static uint32_t count_needed(const clv_graph *graph, uint32_t *one) {
   return count;
 }
 
-/* `path`: the npz file in which `text` is an array; NULL: `text` is from the command line. */
+/* Rejects a name that is not the name of an input, and lists the inputs. `path` is the npz file in which `text` is the name of
+ * an array. If it is NULL, `text` is the option's value. */
 static clv_status no_such_input(const clv_graph *graph, const char *option, const char *path, const char *text,
                                 clv_error *error) {
   char list[500] = "";
@@ -67,8 +68,8 @@ static uint32_t split_name(const clv_graph *graph, const char *text, const char 
 
 typedef enum file_kind { KIND_OTHER, KIND_NPY, KIND_NPZ, KIND_PB } file_kind;
 
-/* Determines the format of a file by its first bytes, or else by its name. The copy of a pipe has no such name: if its first
- * bytes do not tell, it counts as protobuf, which has no fixed first bytes. */
+/* Determines the format of a file by its first bytes, or else by the ending of its name. The copy of a pipe (/proc/self/fd/N)
+ * has no ending: unless its first bytes are those of npy or npz, it counts as protobuf, which has no fixed first bytes. */
 static file_kind kind_of(const char *path) {
   char head[6] = "";
   const size_t length = strlen(path);
@@ -77,7 +78,7 @@ static file_kind kind_of(const char *path) {
   if (file != NULL) fclose(file);
   if (count == sizeof head && memcmp(head, "\x93NUMPY", sizeof head) == 0) return KIND_NPY;
   if (count >= 4 && memcmp(head, "PK", 2) == 0) return KIND_NPZ;
-  if (length > 4 && strcmp(path + length - 4, ".npy") == 0) return KIND_NPY; /* the reader reports what is wrong */
+  if (length > 4 && strcmp(path + length - 4, ".npy") == 0) return KIND_NPY; /* the npy reader will report the wrong content */
   if (length > 4 && strcmp(path + length - 4, ".npz") == 0) return KIND_NPZ;
   if (length > 3 && strcmp(path + length - 3, ".pb") == 0) return KIND_PB;
   return strncmp(path, "/proc/self/fd/", 14) == 0 ? KIND_PB : KIND_OTHER;

@@ -37,7 +37,7 @@ static void on_signal(int number) {
   int code = errno;
   uint8_t byte = (uint8_t)number;
   ssize_t written = write(pipe_ends[1], &byte, 1);
-  (void)written; /* the pipe is full of signals already */
+  (void)written; /* if writing failed, the pipe is full of earlier signals, which suffice */
   errno = code;
 }
 
@@ -58,8 +58,8 @@ void cli_interrupt_exit(const char *message, int status) {
   _exit(status);
 }
 
-/* After the first signal, gives the command the time of grace to end by itself. A command that keeps its results
- * (cli_interrupt_keep()) has until a further signal. Then ends the process. */
+/* After the first signal, gives the command GRACE_MS to end by itself, and then ends the process. A command that saves its
+ * results (cli_interrupt_keep()) may take longer. A second signal ends the process at once in both cases. */
 static void *watch(void *unused) {
   (void)unused;
   int number, again = 0;
@@ -94,7 +94,7 @@ void cli_interrupt_begin(void) {
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;
   if (fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK) != 0) return;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* the thread inherits it */
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* the new thread inherits this mask */
   int code = pthread_create(&thread, NULL, watch, NULL);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (code != 0 || pthread_atfork(NULL, NULL, leave_to_system) != 0) return;
@@ -106,7 +106,7 @@ void cli_interrupt_begin(void) {
     if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
   }
   fill_set(&ours);
-  pthread_sigmask(SIG_BLOCK, &ours, NULL); /* all later threads inherit it */
+  pthread_sigmask(SIG_BLOCK, &ours, NULL); /* all threads created later inherit this mask */
 }
 
 const clv__stop *cli_interrupt_keep(void) {

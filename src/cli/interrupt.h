@@ -13,7 +13,7 @@ void cli_interrupt_begin(void);
 /* Declares that from now on the command saves its results and ends by itself after the first signal. Returns a flag that the
  * signal sets. */
 const clv__stop *cli_interrupt_keep(void);
-/* Ends what cli_interrupt_keep() began. */
+/* Declares that the results are saved: from now on, a signal again ends the command within 100 ms. */
 void cli_interrupt_keep_end(void);
 bool cli_is_interrupted(void);
 /* Removes temporary files, prints a line and exits, from any thread, for use when the command cannot end by itself. */

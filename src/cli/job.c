@@ -119,7 +119,8 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
   return status;
 }
 
-/* Returns NULL for a model's plan. For any other JSON file, returns an error message that names the command that accepts it. */
+/* Returns NULL for the plan of a model. For any other JSON file, returns an error message that says what the file is, if its
+ * keys show that, and which command or option accepts it. */
 static const char *other_file(const json_t *root) {
   if (json_object_get(root, "cleave_plan") != NULL) return NULL;
   const char *format = json_string_value(json_object_get(root, "format"));

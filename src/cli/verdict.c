@@ -21,7 +21,8 @@ static void append_position(const clv_plan *plan, clv_value_id value, size_t ele
   clv__text_append(text, "]");
 }
 
-/* Appends where a tolerance comes from: "1 step of 0.047 + 0.0001 of 5.23; 3 of 100,352 elements are beyond". */
+/* Appends how the tolerance is computed: a number of quantisation steps, plus a share of the tensor's largest magnitude. For
+ * example "1 step of 0.047 + 0.0001 of 5.23; 3 of 100,352 elements beyond". */
 static void append_rule(const clv__partition_check *check, clv__text *text) {
   const clv__tolerance *allowed = &check->allowed;
   const clv__difference *worst = &check->difference;

@@ -41,7 +41,8 @@ static bool runs_stage(const clv__stage_table *table, uint32_t device, uint32_t 
   return false;
 }
 
-/* If a device rejects a stage in one layer, it does not get that stage in any layer. */
+/* Asks every device which blocks of each layer it runs. A device that runs a stage in no block of one layer does not get this
+ * stage in any layer, because clv__machine_device.cannot is for all layers. */
 static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
   uint32_t count = p->model->layer_count;
   p->stages = clv__arena_allocate_zero(&p->arena, count, sizeof *p->stages);

@@ -22,7 +22,7 @@ typedef struct clv__op_step {
   const char *implementation; /* "" if the device does not report it */
   uint32_t node_count;
   const clv_node_id *nodes;
-  clv_node_id beside; /* CLV__STEP_OF_DEVICE: the node for which the device needs it, or CLV__NO_ID */
+  clv_node_id beside; /* CLV__STEP_OF_DEVICE: the node for which the device needs the step, or CLV__NO_ID */
   clv__group_work work;
   double bytes;       /* bytes moved: from `work` if it is known, otherwise as the device reports; negative if unknown */
   double ms, roof_ms; /* the median time, and its lower bound: negative if unknown, 0 if the nodes need no work */
@@ -52,7 +52,7 @@ typedef struct clv__efficiency {
   clv_node_id *idle; /* nodes without any work: views, constants */
   uint32_t silent;   /* bit mask of devices that report no steps */
   bool has_peaks[CLV__MAX_DEVICES];
-  clv__peaks peaks[CLV__MAX_DEVICES]; /* of devices that run nodes */
+  clv__peaks peaks[CLV__MAX_DEVICES]; /* set if has_peaks is true: for devices that run nodes */
   double ms, roof_ms;                 /* the time of all steps, and the sum of the lower bounds that are known */
 
   double *samples_ms; /* [step * most_runs + run]: time of the step in that run */

@@ -1,5 +1,5 @@
-/* Formats names, types, sizes and times for people, so that they look the same in texts, tables and pictures. Functions with
- * `label` write into it and return it. */
+/* Formats names, types, sizes and times for people, so that they look the same in texts, tables and pictures. Functions that
+ * have a parameter `label` write into this array and return it. */
 #ifndef CLEAVE_REPORT_LABEL_H
 #define CLEAVE_REPORT_LABEL_H
 

@@ -10,7 +10,7 @@
 #include "report/label.h"
 #include "report/page/html_json.h"
 
-enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* number of the first driver row, after the rows of devices and copies */
+enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* the first row of the threads that drive requests, after all device rows */
 
 typedef struct writer {
   const clv_plan *plan;

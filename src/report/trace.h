@@ -20,8 +20,8 @@ typedef struct clv__trace_operators {
 } clv__trace_operators;
 
 /* Measures the steps inside the partitions, on devices that report them, in an additional run of the session, which the
- * callback `run` makes. That run executes everything anew, without captures. The session must have run before. Finish the
- * result in any case. */
+ * callback `run` makes. That run executes everything anew, without captures. The session must have run before. Call
+ * clv__trace_operators_finish() afterwards, also on failure. */
 clv_status clv__trace_operators_measure(clv_session *session, clv_status (*run)(void *user_data, clv_error *error),
                                         void *user_data, clv__trace_operators *operators, clv_error *error);
 void clv__trace_operators_finish(clv__trace_operators *operators); /* accepts one that is all zero */

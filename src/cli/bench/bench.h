@@ -60,7 +60,8 @@ static inline size_t bench_runs(const bench *b) {
 
 /* ---- prepare.c ---- */
 
-/* Loads, plans and compiles, and executes the first run and the warm-up. Sets cli->options meanwhile. */
+/* Loads, plans and compiles, and executes the first run and the warm-up. During the call, cli->options has the options of this
+ * configuration alone. */
 clv_status bench_prepare(cli_invocation *cli, const bench_setting *setting, const char *label, bench *b, clv_error *error);
 void bench_finish(bench *b);
 /* Executes one run. If several requests may be in flight, the outputs are in b->rooms. Otherwise they are in b->outputs and in
@@ -92,8 +93,8 @@ json_t *bench_operators_json(const bench *b, double plain_ms);
 
 /* ---- compare.c ---- */
 
-/* Measures the settings by turns: the first one, and those that it is compared with. Adds a row for each. An error ends the
- * command; configurations that fail get a row that says why. */
+/* Measures the settings by turns: the first one, and those that are compared with it. Adds a row for each. A configuration that
+ * cannot run gets a row that says why, and is not an error of this function. */
 clv_status bench_compare(cli_invocation *cli, const bench_setting *settings, const char *const *labels, uint32_t count,
                          bench_report *report, clv_error *error);
 

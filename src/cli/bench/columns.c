@@ -26,7 +26,8 @@ static bench_field get_model(const bench_result *r, double percent) {
   (void)percent;
   return text_field(r->setting->model);
 }
-/* The devices that were opened: those of a plan, those that auto found, or a list without what is not available here. */
+/* Returns the devices that were opened: those of a plan file, those that `auto` found, or those of the given list that are
+ * available. If the configuration was not measured, returns the given list. */
 static bench_field get_devices(const bench_result *r, double percent) {
   (void)percent;
   if (r->measured == NULL) return text_field(r->setting->devices);

@@ -13,18 +13,18 @@ typedef struct bench_report bench_report;
 
 /* The result of comparing a configuration with the first one, with which it took turns. */
 typedef struct bench_comparison {
-  double ratio, low, high; /* its time divided by that of the other: the median over all rounds, and the quartiles */
+  double ratio, low, high; /* its time divided by that of the first: the median over all rounds, and the quartiles */
   const char *text;        /* what the comparison of the outputs found */
   bool agrees;             /* whether the outputs agree; otherwise there is no ratio */
 } bench_comparison;
 
-/* What a row is made from. */
+/* What the row of one configuration is made from. */
 typedef struct bench_result {
-  cli_invocation *cli; /* its arena has the texts of the row */
+  cli_invocation *cli; /* its arena holds the texts of the row */
   const bench_setting *setting;
-  bench *measured;                    /* NULL: it could not be measured */
-  const bench_comparison *comparison; /* NULL: it was not compared */
-  const clv_error *failure;           /* why it could not be measured; NULL otherwise */
+  bench *measured;                    /* NULL: the configuration could not be measured */
+  const bench_comparison *comparison; /* NULL: the first configuration, or not compared with it */
+  const clv_error *failure;           /* why the configuration could not be measured; NULL: it was measured */
 } bench_result;
 
 typedef enum bench_kind {
@@ -43,7 +43,7 @@ typedef struct bench_column {
   char key[40];   /* the column of CSV and the member of JSON; "latency_ms.p90" is a member of an object */
   char title[32]; /* in tables */
   bench_kind kind;
-  int decimals;  /* that tables show of a real */
+  int decimals;  /* how many decimals tables show of a BENCH_REAL */
   bool is_shown; /* in tables; CSV and JSON have all columns */
   double percent;
   bench_field (*get)(const bench_result *result, double percent);
@@ -52,7 +52,7 @@ typedef struct bench_column {
 typedef struct bench_row {
   bench_field fields[BENCH_MOST_COLUMNS];
   bool is_measured;
-  double *samples_ms; /* in the arena */
+  double *samples_ms; /* in the arena of the invocation */
   size_t sample_count;
 } bench_row;
 
@@ -60,11 +60,11 @@ struct bench_report {
   cli_invocation *cli;
   bench_column columns[BENCH_MOST_COLUMNS];
   uint32_t column_count;
-  bench_row *rows; /* in the arena */
+  bench_row *rows; /* in the arena of `cli` */
   uint32_t row_count, row_capacity;
   bool interrupted;
   bool differs;     /* outputs of --compare-with differ */
-  const char *base; /* with --compare-with: the devices that the others are compared with, for the text; NULL: several */
+  const char *base; /* with --compare-with: the devices of --devices, which all others are compared with; NULL: several lists */
 };
 
 /* Which optional columns tables have: those of settings that vary, or that the user asked for. */

@@ -14,7 +14,7 @@ enum { ROUNDS = 10 };
 /* One of the configurations that take turns. */
 typedef struct turn {
   bench b;
-  clv_error failure; /* status CLV_OK: it runs */
+  clv_error failure; /* why the configuration does not run; status CLV_OK: it runs */
   double medians_ms[ROUNDS];
   bench_comparison comparison;
   bool is_compared;
@@ -24,7 +24,8 @@ static bool runs(const turn *t) {
   return t->failure.status == CLV_OK;
 }
 
-/* Keeps the error of one configuration. It does not end the command, and does not set its exit status. */
+/* Keeps the error of one configuration, for its row. Such an error does not end the command, and does not change its exit
+ * status: `exit_status` is the value from before the error. */
 static void keep_failure(cli_invocation *cli, turn *t, clv_status status, int exit_status) {
   cli->exit_status = exit_status;
   t->failure.status = status;

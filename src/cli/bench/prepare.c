@@ -44,7 +44,8 @@ static clv_status spare_device_options(cli_invocation *cli, const bench_setting 
   return CLV_OK;
 }
 
-/* Sets the options to those of one configuration. A peer runs the whole model, without the plan of the others. */
+/* Sets the options to those of one configuration. A peer (a device of --compare-with) runs the whole model, so the options that
+ * shape the plan of the compared configuration do not apply to it. */
 static clv_status narrow(cli_invocation *cli, const bench_setting *setting, cli_options *options, clv_error *error) {
   static const cli_option_id of_plans[] = {OPTION_STRATEGY, OPTION_SPLIT,   OPTION_PIN,     OPTION_PINS,
                                            OPTION_FORCE,    OPTION_WEIGHTS, OPTION_OFFLOAD, OPTION_VALUE};

@@ -9,8 +9,8 @@
 
 /* ---- Tables and CSV ---- */
 
-/* Returns whether the table has the column. Tables for programs have all columns. Tables for people have the column of failures
- * only if there are failures. */
+/* Returns whether the table has the column. Tables for programs (`is_exact`) have all columns. Tables for people have those
+ * with is_shown, but the last column, the failures, only if there are failures. */
 static bool has_column(const bench_report *report, uint32_t column, bool is_exact) {
   bool any = column + 1 < report->column_count;
   for (uint32_t r = 0; r < report->row_count; ++r) any = any || report->rows[r].fields[column].text != NULL;

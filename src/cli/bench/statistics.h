@@ -19,7 +19,7 @@ double bench_median(const double *sorted, size_t count);
  * median. */
 double bench_percentile(const double *sorted, size_t count, double percent);
 double bench_mean(const double *numbers, size_t count);
-/* The standard deviation of the population that the numbers are a sample of; NaN if there are fewer than two numbers. */
+/* Estimates the standard deviation of the population that the numbers are a sample of; NaN if there are fewer than two. */
 double bench_deviation(const double *numbers, size_t count);
 
 #endif

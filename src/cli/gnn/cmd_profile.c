@@ -228,7 +228,8 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
     }
   }
   if (csv != NULL) CLV__TRY(import(job, csv, error));
-  CLV__TRY(measure(job, csv != NULL, &measured, error)); /* imported files contain no copy times */
+  /* Imported files contain no times of copies, so copies are measured in any case. */
+  CLV__TRY(measure(job, csv != NULL, &measured, error));
   tell_left_out(job, &measured);
   if (path != NULL) CLV__TRY(clv__tables_write(&job->tables, path, error));
   return print(job, path, &measured, error);

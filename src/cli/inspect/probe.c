@@ -119,7 +119,8 @@ static void add_operand(builder *b, char kind, int32_t rank) {
 
 /* Builds a graph with one node. Returns NULL if the operator does not accept these operands. */
 static clv_graph *make_graph(const clv_allocator *allocator, const clv__op *op, const char *trial) {
-  /* Attributes that some operators require. Other operators do not get them, because frameworks reject unknown attributes. */
+  /* Attributes that some operators require. Other operators do not get them, because devices of frameworks, such as ONNX
+   * Runtime, reject a node with an unknown attribute. */
   static const int64_t number[] = {1}, two[] = {2}, window[] = {1, 1};
   static const clv_string equation = {"ij,jk->ik", 9};
   static float zero;

@@ -83,7 +83,8 @@ static bool parse_duration(const char *text, double *seconds) {
   return false;
 }
 
-/* Copies the element of a list that starts at `at`, without its comma, into `element`. Returns the next one, or NULL. */
+/* Copies the element of a list that starts at `at`, without its comma, into `element`. Returns the start of the next element,
+ * or NULL if there is none. */
 static const char *next_element(const char *at, char *element, size_t size_bytes) {
   const size_t length = strcspn(at, ",");
   snprintf(element, size_bytes, "%.*s", (int)(length < size_bytes ? length : size_bytes - 1), at);

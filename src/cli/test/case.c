@@ -41,8 +41,8 @@ static bool end(test *t, cli_test_status status, const char *before, const char 
   return false;
 }
 
-/* Keeps the pins and forces that match a node of this graph. The others may be meant for other test directories, but the planner
- * would reject them as typos. */
+/* Keeps those of the user's pins or forces that match a node of this graph. The planner would reject all others as typos, but
+ * they may be meant for other test directories of the same command. */
 static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t *count, bool by_operator, clv_error *error) {
   clv_assignment *kept = clv__arena_allocate_zero(&t->arena, *count, sizeof *kept);
   uint32_t kept_count = 0;

@@ -11,8 +11,8 @@
 
 typedef struct clv__edge_source clv__edge_source;
 struct clv__edge_source {
-  /* Known from the start, or set by the end of the first pass, or CLV__VERTICES_UNKNOWN: then the largest id determines the
-   * count. If the count is known, `next` returns only ids below it. */
+  /* Some sources know the count from the start, others set it during the first pass. CLV__VERTICES_UNKNOWN: the largest id
+   * determines the count. If the count is known, `next` returns only ids below it. */
   uint64_t vertex_count;
   uint64_t least_edges; /* estimated edge count, from the file size */
   clv_status (*rewind)(clv__edge_source *source, clv_error *error);

@@ -15,7 +15,7 @@ enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
 static const uint32_t to_b = 2448131359u, to_c = 3264175145u, to_d = 4080218931u;
 
 typedef struct generator {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   uint32_t scale;
   uint64_t edge_count, at, key;
   uint32_t scramble[SCRAMBLE_ROUNDS][2]; /* per round: an odd factor and an offset */
@@ -82,7 +82,8 @@ static clv_status make_features(const clv_allocator *allocator, uint32_t vertex_
 
 clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error) {
   clv_tensor drawn;
-  const uint64_t key = clv__mix64(~clv__mix64(seed)); /* as clv__gnn_graph_generate() draws them */
+  /* The key of clv__gnn_graph_generate(), so that equal seeds give equal features. */
+  const uint64_t key = clv__mix64(~clv__mix64(seed));
   CLV__TRY(make_features(graph->allocator, graph->csr.vertex_count, count, key, &drawn, error));
   clv__release(graph->allocator, graph->features.data);
   graph->features = drawn;

@@ -96,7 +96,7 @@ clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path,
 /* ---- From edges in memory ---- */
 
 typedef struct given {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   const uint32_t *sources, *destinations;
   uint64_t edge_count, at;
 } given;

@@ -36,9 +36,9 @@ clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, cl
                                clv__gnn_graph **graph, clv_error *error);
 void clv__gnn_graph_destroy(clv__gnn_graph *graph); /* accepts NULL */
 
-/* Replace the graph's features, if it has any. clv__gnn_graph_draw_features() draws `count` numbers per vertex from `seed`,
- * uniform in [-1, 1). clv__gnn_graph_read_features() reads numbers [vertex_count, F] from an .npy file; they must be finite in
- * f32. Errors as in clv__gnn_graph_read(). */
+/* Set the graph's features, replacing those that it has. clv__gnn_graph_draw_features() draws `count` numbers per vertex from
+ * `seed`, uniform in [-1, 1). clv__gnn_graph_read_features() reads numbers [vertex_count, F] from an .npy file; they must be
+ * finite in f32. Errors as in clv__gnn_graph_read(). */
 clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error);
 clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path, clv_error *error);
 

@@ -22,8 +22,8 @@
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit indices");
 
 /* A child hangs if it inherits a C library lock that another thread held at the fork, for example rand()'s. Such a child is
- * killed and another one started. The first waits are short, because a hung child never starts. Later waits are long, because
- * the machine may be busy. */
+ * killed and another one started. The first waits for STARTED are short, because a hung child never sends it. Later waits are
+ * long, because on a busy machine a child that does not hang may also be slow to send it. */
 enum { STARTED = 'S', FIRST_WAIT_MS = 40, LONGEST_WAIT_MS = 10000, START_ATTEMPTS = 24 };
 
 typedef struct child {

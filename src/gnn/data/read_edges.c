@@ -17,7 +17,7 @@ typedef struct piece {
 } piece;
 
 typedef struct reader {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   clv__text_blocks *blocks;
   uint64_t lines; /* number of lines before the current block */
 } reader;

@@ -9,9 +9,9 @@
 typedef enum word_kind { WORD_NUMBER, WORD_LINE_END, WORD_FILE_END } word_kind;
 
 typedef struct reader {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   clv__text_blocks *blocks;
-  const char *at, *end; /* the rest of the block */
+  const char *at, *end; /* the part of the current block that is not read yet */
   bool at_line_begin, in_comment, at_file_end;
   uint64_t line;
   /* parsed from the header */
@@ -89,7 +89,7 @@ static clv_status next_word(reader *r, word_kind *kind, uint64_t *number, clv_er
   }
 }
 
-/* `line` is the line of the header: when the whole header is read, the reader is at the next line. */
+/* `line` is the line of the header. The message cannot use the reader's line, which is already the one after the header. */
 static clv_status wrong_header(uint64_t line, const char *what, uint64_t number, clv_error *error) {
   return clv__error_set(error, CLV_INVALID_MODEL,
                         "line %llu: %s %llu in the header is invalid; expected 'vertices edges [format [weights per vertex]]'",

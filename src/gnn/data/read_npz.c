@@ -34,7 +34,7 @@ static clv_status wrong_type(const clv__npy_header *header, const char *should, 
 /* ---- Edges ---- */
 
 typedef struct reader {
-  clv__edge_source source; /* must be first: the builder sees only this member */
+  clv__edge_source source; /* must be first: csr.c passes a pointer to this member, which is cast to the whole struct */
   const clv_allocator *allocator;
   const clv__npz *npz;
   clv__npz_stream *heads, *tails; /* sources and destinations; in Fortran order one stream alternates between both */
@@ -125,8 +125,8 @@ static void close_streams(reader *r) {
   r->heads = r->tails = NULL;
 }
 
-/* Opens a stream for the sources and one for the destinations, which follow them. On the first call, the second stream reads
- * the sources instead of jumping over them, so that the checksum of the whole array is compared. */
+/* Opens a stream for the sources and one for the destinations, which follow the sources in the array. On the first call, the
+ * second stream reads the sources instead of jumping over them, so that the checksum of the whole array is compared. */
 static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
   reader *r = (reader *)source;
   close_streams(r);

@@ -37,7 +37,8 @@ static uint64_t copied_bytes(uint64_t moved_bytes) {
 static clv_status measure_all(clv__measuring *m, clv_error *error) {
   const clv__gnn_planning *p = m->planning;
   const clv__gnn_measure_options *options = m->options;
-  /* With a time limit, large copies are measured only once it is known which blocks are needless. */
+  /* With a time limit, needless blocks are found first, and copies that are so large that only needless blocks make them are
+   * not measured. So the first call measures smaller copies, and a second one follows if larger ones are needed. */
   bool at_once = options->asks_models || options->only_copies || options->limit_s <= 0;
   uint64_t most_bytes = copied_bytes(clv__measure_entries_bytes(m, at_once));
   CLV__TRY(measure_copies(m, most_bytes, error));

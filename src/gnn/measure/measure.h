@@ -25,10 +25,11 @@ typedef struct clv__gnn_measure_options {
    * their whole layer on the same device; and, except for whole layers, the largest sizes if time runs out. */
   double limit_s;
   /* Runs nothing: queries the devices' own speed models, for virtual devices. The results are marked as synthetic. Gathering
-   * in host memory is still measured. Schedule costs are not recorded. Returns CLV_NOT_SUPPORTED for a device without a model. */
+   * in host memory is still measured. The costs of merging, switching and exchanging are not recorded. Returns
+   * CLV_NOT_SUPPORTED for a device without a model. */
   bool asks_models;
-  bool only_copies; /* measures copies and threads only, for devices whose blocks were measured elsewhere; records no device
-                       fingerprints */
+  bool only_copies; /* measures only copies, merging and exchanging, for devices whose blocks were measured elsewhere; records
+                       no device fingerprints */
   /* May be NULL. Returning false cancels the measurement with CLV_CANCELLED. */
   bool (*progress)(void *user_data, const clv__gnn_measure_progress *progress);
   void *user_data;

@@ -16,7 +16,7 @@ typedef struct pricing {
   uint64_t most_rows, most_edges;
 } pricing;
 
-/* The time of one launch of all nodes, minus the savings of running the nodes together. */
+/* Returns the time of one launch plus the times of all nodes, minus the savings of running neighbouring nodes together. */
 static double price_of(const clv__cost_model *model, const clv_graph_view *view, uint32_t device) {
   double time_ns = (double)clv__cost_launch(model, device);
   for (uint32_t n = 0; n < view->node_count; ++n) {

@@ -40,8 +40,8 @@ typedef struct clv__gnn_model {
   clv__gnn_layer *layers;
 } clv__gnn_model;
 
-/* Reads a model. `path` is a JSON or ONNX file. Weight files named in the JSON are relative to it. Errors name the layer, the
- * weight and both shapes. */
+/* Reads a model. `path` is a JSON or ONNX file. The path of the weights in the JSON is relative to the JSON file's folder.
+ * Errors about a weight name the layer, the weight and both shapes. */
 clv_status clv__gnn_model_read(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error);
 void clv__gnn_model_destroy(clv__gnn_model *model); /* accepts NULL */
 

@@ -1,4 +1,5 @@
-/* Checks on a random graph that a recognised model computes what the ONNX graph computes from which it was recognised. */
+/* Checks a model that was recognised in an ONNX graph: on a random input graph, the model and the ONNX graph must compute the
+ * same results. */
 #include <math.h>
 
 #include "analysis/evaluate.h"

@@ -55,7 +55,8 @@ static double side_of(const clv__option *option, int side, uint32_t device) {
   return side == HEAD ? option->head[device] : option->tail[device];
 }
 
-/* The weighted heads (tails) if this subgraph is the first (last). */
+/* Returns the weighted sum of the option's heads (`side` HEAD) or tails. The bound adds the heads of the subgraph that is first
+ * in the sequence, and the tails of the one that is last. */
 static double weigh_side(const clv__option *option, int side, const double *weights, uint32_t devices) {
   double sum = 0;
   for (uint32_t d = 0; d < devices; ++d) sum += weights[d] * side_of(option, side, d);

@@ -27,8 +27,8 @@ enum {
 #define QUICK_BUDGET 1000000u
 
 /* Handles an assignment that branch and bound found (clv__assign_try). With few subgraphs, first searches all sequences, within
- * a budget of nodes. If that proves nothing, improves the sequence step by step, and also tries other plans if the makespan is
- * then close to the best; trying them takes long. */
+ * a budget of nodes. If that proves nothing, improves the sequence step by step. Trying other plans takes long, so it does that
+ * only if the makespan is then close to the best. */
 static double attempt(void *user, const uint32_t *choices, double goal_ns, double *proven_ns) {
   clv__choosing *c = user;
   memcpy(c->trial.choices, choices, c->k * sizeof *choices);
@@ -116,7 +116,7 @@ static clv_status try_last(clv__choosing *c, outcome *out, clv_error *error) {
   return CLV_OK;
 }
 
-/* Returns whether any schedule can be shorter than `time_ns`. */
+/* Sets `can` to whether a schedule shorter than `time_ns` may exist: false if the bound rules it out. */
 static clv_status can_beat(clv__choosing *c, double time_ns, bool *can, clv_error *error) {
   clv__assign_result result;
   double tolerance = c->options->tolerance;

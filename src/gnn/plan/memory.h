@@ -3,8 +3,8 @@
  * A device's budget is its limit, divided by the number of devices of the plan that share its memory space. A part fits if its
  * block, compiled for exactly its sizes, fits the budget alone (clv__block_need_of()). The blocks of a run are all open at the
  * same time if the budget allows that. If not, the device's least recently used blocks are closed to make room (run/block.c). So
- * a run takes at most the smaller of the budget and the sum over its blocks. The values that wait between two blocks, up to
- * queue_depth times, are in host memory. */
+ * a run takes at most the smaller of the budget and the sum over its blocks. The values that wait between two blocks, of up to
+ * queue_depth subgraphs, are in host memory. */
 #ifndef CLEAVE_GNN_PLAN_MEMORY_H
 #define CLEAVE_GNN_PLAN_MEMORY_H
 
@@ -38,12 +38,14 @@ typedef struct clv__gnn_memory {
   uint64_t most_bytes[CLV__MEMORY_DEVICES], sum_bytes[CLV__MEMORY_DEVICES];
 } clv__gnn_memory;
 
-/* Whether blocks on the device are compiled for exactly the sizes that they run with, because only then is their memory known. */
+/* Whether blocks on the device are compiled for exactly the sizes that they run with. True also for devices that accept any
+ * size but have a memory limit, because the memory of a block is known in advance only if its sizes are fixed. */
 static inline bool clv__device_runs_fixed(const clv__device *device) {
   return device->info.static_shapes_only || device->info.memory_limit_bytes > 0;
 }
 
-/* `device_of` maps the machine's devices to open devices. All arguments must outlive the memory; the arena owns its parts. */
+/* `device_of` maps the machine's devices to open devices, and is copied. All other arguments must outlive `memory`. The arena
+ * owns what `memory` points to. */
 clv_status clv__memory_init(clv__gnn_memory *memory, clv__arena *arena, clv_devices *devices, const uint32_t *device_of,
                             uint32_t device_count, const clv__stages *stages, uint32_t layer_count, clv_error *error);
 

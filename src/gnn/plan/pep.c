@@ -234,7 +234,7 @@ static bool all_sets(making *m) {
     for (uint32_t way = 0; way < ways; ++way) {
       uint32_t sets[CLV__PEP_BLOCKS + 1] = {0};
       for (uint32_t d = 0, left = way; d < devices; ++d, left /= blocks + 1) sets[left % (blocks + 1)] |= 1u << d;
-      bool full = true; /* whether every block has devices, at most most_parts; sets[blocks] has the unused ones */
+      bool full = true; /* whether each block has a device, and at most most_parts; sets[blocks] has the unused devices */
       for (uint32_t b = 0; b < blocks; ++b)
         full = full && sets[b] != 0 && (o->most_parts == 0 || (uint32_t)__builtin_popcount(sets[b]) <= o->most_parts);
       if (full && !all_cuts(m, blocks, sets)) return false;

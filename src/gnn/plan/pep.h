@@ -39,9 +39,8 @@ void clv__block_questions(const clv__machine *machine, uint32_t blocks, const ui
                           clv__block_question *questions);
 
 typedef struct clv__pep_options {
-  uint32_t top_k; /* plans kept per subgraph, besides those on one device; 0: all that are not dominated */
-  uint32_t
-      variants; /* of a block of two parts: number of shares tried below and above the two that are nearest to the balanced one */
+  uint32_t top_k;    /* plans kept per subgraph, besides those on one device; 0: all that are not dominated */
+  uint32_t variants; /* for a block of two parts: number of shares to try on each side of the two nearest to the balanced one */
   uint32_t most_blocks, most_parts; /* limits on a plan's blocks, and on a block's parts; 0: none. 1 block: data parallelism only;
                                        1 part: pipelines only; both: one device */
 } clv__pep_options;

@@ -122,7 +122,8 @@ typedef struct clv__pep_block {
   double ideal_ns; /* time_ns if shares were not rounded */
 } clv__pep_block;
 
-/* Asks for the price of one block on one set of devices, including the memory it shares with its neighbours. */
+/* Asks for the price of one block on one set of devices. The price depends on where the values are that cross to or from the
+ * plan's other blocks (shared_in, shared_out). */
 typedef struct clv__block_question {
   uint32_t first, last;
   uint32_t set;               /* one bit per device */

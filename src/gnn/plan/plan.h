@@ -82,8 +82,9 @@ clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_
 /* Like clv__gnn_plan_write(), with the membership in a file beside it: plan.membership.npy for plan.json. For k = 1 no such file
  * is written. */
 clv_status clv__gnn_plan_write_with(clv__gnn_plan *plan, const clv__membership *membership, const char *path, clv_error *error);
-/* Reads the membership beside the plan at `path`, which must name one. Callers compare it with the plan
- * (clv__gnn_plan_subgraphs()). Returns CLV_NOT_FOUND if the file is not there, and CLV_INVALID_MODEL if it is damaged. */
+/* Reads the membership from the file that plan->membership names, which must not be "". `path` is the plan's own file; the
+ * membership's file is in the same folder. Callers compare the membership with the plan (clv__gnn_plan_subgraphs()). Returns
+ * CLV_NOT_FOUND if the file is not there, and CLV_INVALID_MODEL if it is damaged. */
 clv_status clv__gnn_plan_read_membership(const clv__gnn_plan *plan, const char *path, const clv_allocator *allocator,
                                          clv__membership *membership, clv_error *error);
 /* Parses a plan. Rejects inconsistent plans: blocks that omit stages, devices in two blocks, sequences that omit subgraphs.

@@ -257,7 +257,7 @@ static void insert_rest(rest *tasks, uint32_t *count, rest made) {
 
 /* A lower bound on all sequences that start with the first `depth` subgraphs of `trial`. Each device runs its remaining tasks,
  * no earlier than the first of them can start, followed by the shortest of their tails. One of the remaining subgraphs is the
- * last on all of its devices, so its own tails follow there. */
+ * last on all of its devices. On these devices, its own tail counts instead of the shortest. */
 static double bound_rest(const enumeration *e, uint32_t depth, const double *free_ns) {
   const clv__search *search = e->search;
   rest tasks[CLV__PEP_DEVICES][MOST_ENUMERATED];
@@ -338,8 +338,8 @@ double clv__search_sequences(clv__search *search, clv__candidate *candidate, dou
 
 /* ---- Plans ---- */
 
-/* Tries positions for the subgraph at position `at`, which has a new plan: its own, before or after each cluster with the same
- * key, and both ends. */
+/* The subgraph at position `at` has a new plan. Tries it at its present position, at both ends of the sequence, and directly
+ * before and after each subgraph with the same key. Keeps the best position, and returns whether it shortens the makespan. */
 static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at, const double *loads) {
   uint32_t count = candidate->count, subgraph = candidate->sequence[at];
   uint64_t key = chosen(search, candidate, subgraph)->key;

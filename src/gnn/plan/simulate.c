@@ -29,9 +29,9 @@ typedef struct running {
   uint32_t run; /* the subgraph's position in its cluster */
 } running;
 
-/* Simulates the sequence for all functions below. It is inlined so that features which only one caller needs cost the others
- * nothing. If `left` is not NULL, it holds each device's remaining work, and the pass stops once that work cannot finish
- * within `limit_ns`. */
+/* Simulates the sequence for all functions below. This function is inlined so that features which only one caller needs cost
+ * the other callers nothing. If `left` is not NULL, it holds each device's remaining work, and the pass stops once that work
+ * cannot finish within `limit_ns`. */
 static inline __attribute__((always_inline)) double pass(const clv__machine *machine, const clv__pep_work *const *sequence,
                                                          uint32_t count, double *left, double limit_ns, clv__timeline *timeline,
                                                          clv__task_time *tasks) {

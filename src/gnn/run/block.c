@@ -86,7 +86,7 @@ static void close_oldest(clv__gnn_run *run, uint32_t device) {
   run->spaces[device].open_bytes -= oldest->need_bytes;
 }
 
-/* Records what the device's open blocks take, according to their sessions. */
+/* Updates the most memory that the device's open blocks have taken at one time, as their sessions report it. */
 static void count_taken(clv__gnn_run *run, uint32_t device) {
   uint64_t taken = 0;
   uint32_t space = run->devices->items[run->device_of[device]].space;

@@ -3,8 +3,8 @@
  *
  * Every device has one thread, which runs its tasks in subgraph order, as simulate.h describes. A task starts when the
  * previous block is done and, within a cluster, when the next block has finished the subgraph queue_depth positions earlier.
- * Values that cross from a block to a later one are complete in host memory, because each part writes its rows of them. Each
- * part gathers the rows that it reads from elsewhere. */
+ * Values that cross from a block to a later one are complete in host memory: each part writes its own rows there, and gathers
+ * from there the rows that it reads. */
 #ifndef CLEAVE_GNN_RUN_RUN_H
 #define CLEAVE_GNN_RUN_RUN_H
 

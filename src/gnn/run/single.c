@@ -8,8 +8,8 @@
 /* A layer: one block or, for a large graph, a block of the stages that compute all rows, and then a sweep (sweep.h) over the
  * other stages. */
 typedef struct single_layer {
-  clv__block_run whole;   /* no session: unused */
-  clv__block_sweep sweep; /* no session: unused */
+  clv__block_run whole;   /* unused if its session is NULL */
+  clv__block_sweep sweep; /* unused if its run's session is NULL */
 } single_layer;
 
 struct clv__gnn_single {

@@ -202,7 +202,7 @@ static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) 
     if (!clv__multiply(size.padded, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed))
       return clv__error_memory(error, SIZE_MAX);
   }
-  if (w->sweep->piece > 0) { /* room for a result that is not computed in its final place */
+  if (w->sweep->piece > 0) { /* room for the sweep, and for a result that is not computed in its final place */
     value_size size = size_of(w, CLV__VALUE_RESULT);
     size_t bytes;
     if (!clv__multiply(size.real, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed) ||

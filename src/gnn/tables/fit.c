@@ -83,7 +83,8 @@ static clv__fit_point fit_point_of(const clv__table_point *point, bool has_targe
   return (clv__fit_point){(double)point->n, (double)point->m, value, has_targets ? (double)clv__table_targets(point) : 0};
 }
 
-/* `points` and `spreads` must have room for all points. */
+/* Sorts the table's points and sets the table's other members from them. `points` and `spreads` are scratch memory with room
+ * for all of its points. */
 static void fit_table(clv__block_table *table, clv__fit_point *points, double *spreads) {
   uint32_t count = 0, peaks = 0;
   bool has_targets = false;

@@ -148,8 +148,8 @@ bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, dou
  * neither is the case. */
 #define CLV__TABLE_LARGE_ERROR 0.5
 void clv__table_fit_reason(const clv__block_table *table, char *reason, size_t room);
-/* Writes why the time for a size is unknown, or why a plan has no price although it is known, and what to do, for error
- * messages. */
+/* Writes, for error messages, why the time for a size is unknown, and what to do. If the time is known, writes why a plan may
+ * have no price nevertheless. */
 void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room);
 
 /* ---- Files ---- */

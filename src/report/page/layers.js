@@ -53,7 +53,7 @@ const arrange = (() => {
     return vertices;
   }
 
-  // Orders the ranks by the mean position of the neighbours in the rank above, then below, and so on.
+  // Orders the vertices of each rank by the mean position of their neighbours, alternately in the rank above and below.
   function order(vertices, rows) {
     rows.forEach(row => row.forEach((v, i) => { vertices[v].place = (i + 0.5) / row.length; }));
     for (let sweep = 0; sweep < SWEEPS; ++sweep) {

@@ -269,7 +269,7 @@
     picture.scrollTop = 0;
     picture.scrollLeft = (first ? first[BOX.x] : 0) * zoom - picture.clientWidth / 2;
     refresh(true);
-    for (const element of [$('#colors'), $('#legend')]) element.hidden = graph.parent >= 0; // devices are asked about whole nodes
+    for (const element of [$('#colors'), $('#legend')]) element.hidden = graph.parent >= 0; // nodes in a body have no verdicts
     $('#back').hidden = graph.parent < 0;
     $('#shown').textContent = graph.parent < 0 ? 'Graph' : `Body of ${model.graphs[graph.parent].nodes[graph.node][NODE.name]}${graph.name ? `: ${graph.name}` : ''}`;
     listNames();
@@ -400,7 +400,7 @@
     const element = event.target.closest('[data-n], [data-v]');
     if (element) return element.dataset.n !== undefined ? choose('n', Number(element.dataset.n), false) : choose('v', Number(element.dataset.v), false);
     if (zoom >= READABLE) return;
-    // Below READABLE, boxes are not separate elements.
+    // Below READABLE, boxes are not separate elements, so the box is found by its position.
     const own = svg.getBoundingClientRect(), x = (event.clientX - own.left) / zoom, y = (event.clientY - own.top) / zoom;
     const near = (graph.byRank[rankAt(y)] || []).find(b => Math.abs(graph.boxes[b][BOX.x] - x) <= graph.boxes[b][BOX.width] / 2 + 4 / zoom);
     if (near !== undefined) choose(graph.boxes[near][BOX.kind] === 0 ? 'n' : 'v', graph.boxes[near][BOX.id], false);

@@ -23,7 +23,8 @@ function viewOf(box, drawn = () => {}) {
       box.scrollTop = (box.scrollTop + at[1]) * zoom / before - at[1];
       drawn();
     },
-    // Adapts the SVG element to the size of the picture. From then on, a change of the window's width does not change the zoom.
+    // Sets the size of the SVG element to that of the picture at the present zoom. From then on, a change of the window's width
+    // does not change the zoom.
     resize() {
       fitted = false;
       svg.setAttribute('width', size().width * zoom);

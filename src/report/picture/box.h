@@ -38,8 +38,8 @@ typedef struct clv__boxes {
   uint32_t *chip_of_node, *chip_of_value; /* chips of the current partition */
 } clv__boxes;
 
-/* Both functions return false if memory runs out. A layout with more than `most_ranks` ranks is divided into columns side by
- * side. */
+/* clv__boxes_init() and clv__box_make() return false if memory runs out. A layout with more than `most_ranks` ranks is divided
+ * into columns side by side. */
 bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena);
 bool clv__box_make(clv__boxes *boxes, const clv__partition *partition, uint32_t most_ranks, clv__box *box);
 

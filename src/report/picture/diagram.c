@@ -162,8 +162,8 @@ static uint32_t lane_after(const clv__item *item) {
   return item->to;
 }
 
-/* Adds an item for the output of step `source` that a device in `lane` reads in shared memory, unless the last call added the
- * same item. Returns the item. */
+/* Adds an item for the output of step `source` that a device in `lane` reads in shared memory, unless the previous call for
+ * this step was for the same lane. Returns the item, or CLV__NO_ID if memory runs out. */
 static uint32_t share(building *b, uint32_t source, uint32_t lane) {
   clv__diagram *d = b->d;
   if (b->shared_lane[source] == lane) return b->shared_item[source];

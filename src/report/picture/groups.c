@@ -10,7 +10,7 @@
 
 enum {
   LEAST_NODES = 4,     /* smaller scopes are not groups */
-  LEAST_PART = 2,      /* the same for partitions */
+  LEAST_PART = 2,      /* partitions with fewer nodes are not groups */
   FEW_MEMBERS = 16,    /* groups with at most this many members are not searched for blocks */
   MOST_MEMBERS = 48,   /* groups with more members are divided into runs */
   RUN_MEMBERS = 32,    /* approximate number of members of a run */
@@ -22,7 +22,7 @@ enum {
 
 /* A member of a group: a node or an inner group. */
 typedef struct member {
-  uint32_t first, end; /* in the order */
+  uint32_t first, end; /* its positions in the order: from `first` up to but excluding `end` */
   uint32_t label;      /* equal for equal sequences of operators */
   bool block;
 } member;
@@ -185,7 +185,8 @@ static uint32_t scope_of(const grouping *g, uint32_t position, uint32_t depth) {
   return depth < CLV__MOST_SCOPES ? g->scopes.paths[g->groups->order[position]][depth] : CLV__NO_SCOPE;
 }
 
-/* Returns the end of the positions from `first` on that have the same scope at `depth`; first + 1 if they have none. */
+/* Returns the end of the run of positions from `first` on whose scope at `depth` is the same; first + 1 if position `first` has
+ * no scope at this depth. */
 static uint32_t same_scope(const grouping *g, uint32_t first, uint32_t end, uint32_t depth) {
   uint32_t scope = scope_of(g, first, depth), at = first + 1;
   while (scope != CLV__NO_SCOPE && at < end && scope_of(g, at, depth) == scope) ++at;

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 }; /* edges across more than LONGEST_BENT ranks get no points */
-/* Two members of a rank may want the same place. The weights are relative to those of nodes, which are 1; see want(). */
+/* Two members of a rank may want the same place: the one with the larger weight comes closer to it. A node has weight 1; want()
+ * uses these weights for edge points. */
 static const double POINT_WIDTH = 10, POINT_WEIGHT = 4, LEAVING_WEIGHT = 0.02;
 
 typedef struct layout {

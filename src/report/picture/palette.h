@@ -14,8 +14,8 @@ typedef struct clv__colors {
 
 enum { CLV__PALETTE_SIZE = 6 };
 
-/* Returns the colours with an index from clv__palette_index(). CLV__PALETTE_SIZE is the index of host memory (for the function,
- * UINT32_MAX), which has its own lane if no device of the list works in it. */
+/* Returns the colours with an index from clv__palette_index(): `dark` ones for a dark background. The last colours, with index
+ * CLV__PALETTE_SIZE, are for host memory, which has a lane of its own if no device of the list works in it. */
 static inline const clv__colors *clv__palette(uint32_t index, bool dark) {
   static const clv__colors light[] = {
       {"#f4f8fe", "#e3edfc", "#c5dafa", "#2f66b5"}, {"#f3faf5", "#e0f3e6", "#bfe5cb", "#2a8048"},
@@ -31,6 +31,7 @@ static inline const clv__colors *clv__palette(uint32_t index, bool dark) {
   };
   return &(dark ? night : light)[index > CLV__PALETTE_SIZE ? 0 : index];
 }
+/* `device` is a position in the device list, or UINT32_MAX for host memory. */
 static inline uint32_t clv__palette_index(uint32_t device) {
   return device == UINT32_MAX ? (uint32_t)CLV__PALETTE_SIZE : device % CLV__PALETTE_SIZE;
 }

@@ -23,7 +23,8 @@ typedef struct clv__scopes {
   uint32_t *parts;                     /* by scope: the number of the part, if the scope is a part */
 } clv__scopes;
 
-/* Both return false if memory runs out. If there are parts, they are the outermost scopes. `order` gets all nodes, in order. */
+/* clv__scopes_make() finds the scopes; if there are parts, they are the outermost scopes. clv__scopes_order() writes the
+ * ordered nodes to `order`. Both return false if memory runs out. */
 bool clv__scopes_make(const clv__groups_input *input, clv__arena *arena, clv__scopes *scopes);
 bool clv__scopes_order(const clv__groups_input *input, const clv__scopes *scopes, clv__arena *arena, uint32_t *order);
 

@@ -270,7 +270,9 @@ static bool draw_down(wiring *w, uint32_t index, const uint32_t *next_box) {
 
 /* Returns the partition that produces an item's data, or CLV__NO_ID for inputs of the graph. */
 static uint32_t origin_of(const clv__diagram *d, uint32_t index) {
-  for (uint32_t steps = 0; steps < 4; ++steps) { /* most steps back: copy to device, shared memory, copy to host, partition */
+  /* Goes back from item to source until it finds a box. The longest way has four items: a copy to a device, its source, a value
+   * in shared memory, then a copy to the host, then the box of the partition. */
+  for (uint32_t steps = 0; steps < 4; ++steps) {
     if (clv__item_is_box(&d->items[index])) return d->items[index].index;
     if (d->source_offsets[index] == d->source_offsets[index + 1]) return CLV__NO_ID;
     index = d->sources[d->source_offsets[index]];
