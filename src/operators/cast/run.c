@@ -32,8 +32,8 @@ static clv_status run_bit_cast(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Loads an element that is then rounded to `to`: the nearest double for f64, otherwise one that is rounded to odd, so that the
- * element is rounded once. */
+/* Loads an element as a double, which the caller rounds to dtype `to`. If `to` is f64, it is the nearest double. Otherwise it
+ * is rounded to odd (see clv__row_to_f64_odd()), so that both roundings together give the same result as one. */
 static double load(const clv_tensor *tensor, int64_t index, clv_dtype to) {
   double value;
   (to == CLV_F64 ? clv__row_to_f64 : clv__row_to_f64_odd)(tensor->dtype, tensor->data, index, 1, &value);
