@@ -65,7 +65,7 @@ static inline uint64_t clv__cost_ns(double ns) {
   return ns >= (double)CLV__PROFILE_MAX_NS ? CLV__PROFILE_MAX_NS : (uint64_t)(ns + 0.5);
 }
 
-/* A slot of the backend. NULL if the backend's version lacks the slot, or if the device is lost. */
+/* The function in member `slot` of the device's backend. NULL if the backend's version lacks it, or if the device is lost. */
 #define CLV__COST_SLOT(device, slot)                                                                                     \
   (!(device)->is_lost && (device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) \
        ? (device)->backend->slot                                                                                         \
