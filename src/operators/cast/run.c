@@ -1,9 +1,9 @@
 /* Cast, CastLike and BitCast between all dtypes except strings.
  *
- * Integers keep their low bits. Floats are truncated towards zero. For floats that do not fit an integer, the specification
- * leaves the result undefined; here they saturate (integers of less than a byte keep the low bits, as in ONNX's own tests), and a
- * NaN becomes 0. To bool: everything except zero is true. To a small float: rounded to even, with the attributes saturate and
- * round_mode. */
+ * From integer to integer: the low bits are kept. From float to integer: truncated towards zero. For floats that do not fit,
+ * the specification leaves the result undefined; here they saturate (but integers of less than a byte receive the low bits, as
+ * in ONNX's own tests), and a NaN becomes 0. To bool: everything except zero is true. To a small float: rounded to even, with
+ * the attributes saturate and round_mode. */
 #include <stdio.h>
 
 #include "base/tensor/small.h"
