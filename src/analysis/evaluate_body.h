@@ -19,8 +19,8 @@ clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inpu
 clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                  const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 
-/* Runs an If, Loop, Scan or FlexAttention node; its bodies run as `how` says. The caller has zeroed `outputs`. On failure, it
- * must free the data of the outputs that have a dtype. */
+/* Runs an If, Loop, Scan or FlexAttention node; its bodies run as `how` says. The caller must zero `outputs` before the call.
+ * On failure, the caller must free the data of the outputs that have a dtype. */
 clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 

@@ -62,9 +62,9 @@ static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base,
   return axes;
 }
 
-/* Whether `dim`, the size of axis `axis` of an output, is the multiple of `base` that the node's padding rule predicts from the
- * input's size, `factor` times `base`. A symbol that inference created and that no earlier value has is recorded as this
- * multiple. */
+/* Whether `dim`, the size of axis `axis` of an output, is the multiple of `base` that the node's padding rule predicts. The
+ * rule computes it from the size of the input's axis, which is `factor` times `base`. If `dim` is a symbol that inference
+ * created and that no earlier value has, records the symbol as this multiple. */
 static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_t base, int64_t factor, int64_t dim) {
   if (!is_symbol(dim)) return false;
   uint32_t symbol = symbol_of(dim);

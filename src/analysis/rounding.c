@@ -6,7 +6,7 @@
 
 #include "operators/infer.h"
 
-/* Returns the largest element of the value `scale`, the scales of a DequantizeLinear; 0 if they are not constant. */
+/* Returns the largest magnitude in the value `scale`, the scales of a DequantizeLinear; 0 if the value is not constant. */
 static double largest_scale(const clv_graph_view *view, uint32_t scale) {
   const clv_tensor *type = clv__view_type(view, scale);
   size_t count;

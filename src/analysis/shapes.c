@@ -11,7 +11,7 @@ enum {
   FLOAT_LIMIT = 4096,     /* largest float tensor, in bytes, that inference may read (scales and the like) */
   BODY_BUDGET = 1 << 19,  /* limit on the node inferences in all bodies together: nested loops infer their bodies several
                            * times */
-  BODY_FOLD_LIMIT = 65536 /* largest constant, in bytes, in a body that is worth folding for shapes */
+  BODY_FOLD_LIMIT = 65536 /* largest value, in bytes, that is folded in a body: shapes rarely depend on larger ones */
 };
 
 /* State that a pass shares with the passes of its bodies. */

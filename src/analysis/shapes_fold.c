@@ -135,7 +135,8 @@ static bool first_output_alone(const clv_graph *graph, const clv__node *node) {
   return node->output_count > 0 && node->outputs[0] != CLV__NO_ID;
 }
 
-/* The bytes of output 0 if they already exist: those of a view's input or of a Constant's attribute. NULL otherwise. */
+/* The bytes of output 0 if they already exist: those of the input of a node that only views it, or those of a Constant's
+ * attribute. NULL otherwise. */
 static void *existing_bytes(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
                             const clv_tensor *types) {
   if (!first_output_alone(graph, node)) return NULL;

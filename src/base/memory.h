@@ -34,8 +34,7 @@ static inline size_t clv__align_up(size_t value, size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/* An arena: allocations that are freed together. Blocks grow geometrically. An allocation is never freed by
- * itself. */
+/* An arena: allocations that are freed together, never one alone. Blocks grow geometrically. */
 typedef struct clv__arena_block clv__arena_block;
 typedef struct clv__arena {
   const clv_allocator *allocator;

@@ -9,7 +9,7 @@
  * are ignored. CLV_INVALID_ARGUMENT if struct_size is impossible: the caller did not start from `initializer`. */
 clv_status clv__options_read(void *options, size_t size_bytes, const void *given, const char *initializer, clv_error *error);
 
-/* Checks a list in an options struct: CLV_INVALID_ARGUMENT if `count` is positive but there are no items. */
+/* Checks a list in an options struct: CLV_INVALID_ARGUMENT if `count` is positive but `items` is NULL. */
 clv_status clv__options_list(const void *items, uint32_t count, const char *what, clv_error *error);
 /* Checks a list of texts like clv__options_list(); also CLV_INVALID_ARGUMENT if one of the texts is NULL. */
 clv_status clv__options_texts(const char *const *items, uint32_t count, const char *what, clv_error *error);

@@ -13,7 +13,8 @@ static inline bool clv__is_stopped(const clv__stop *stop) {
   return stop != NULL && atomic_load_explicit(stop, memory_order_relaxed);
 }
 
-/* The same for work whose caller is asked instead: go_on() returns false to end it. */
+/* Another way to end work early: between its steps the work calls go_on(), which its caller provides, and ends if that returns
+ * false. */
 typedef struct clv__poll {
   bool (*go_on)(void *user_data); /* NULL: the work cannot be stopped */
   void *user_data;

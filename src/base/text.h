@@ -19,7 +19,7 @@ void clv__text_finish(clv__text *text);
 void clv__text_append(clv__text *text, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__text_append_bytes(clv__text *text, const void *data, size_t size_bytes);
 
-/* Whether `name` matches `pattern`: `*` matches any run of characters, `?` any single character, and everything else itself. */
+/* Whether `name` matches `pattern`: `*` matches any text, `?` any one character, and any other character only itself. */
 bool clv__pattern_match(const char *pattern, const char *name);
 
 /* Returns the number of bytes of the UTF-8 character at `at`, or 0 if it is invalid, not complete within `available` bytes, or a

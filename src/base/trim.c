@@ -12,7 +12,7 @@
 typedef struct mapping {
   unsigned long begin, end;
   size_t resident_kib;
-  bool is_plain; /* a private mapping of a file that the process can read but not write */
+  bool is_plain; /* it maps a file privately, and the process can read the mapping but not write to it */
 } mapping;
 
 /* Parses the first line of a mapping: "begin-end rwxp offset device inode path". Returns false if the line is another one. */

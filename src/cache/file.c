@@ -56,7 +56,7 @@ void clv__cache_header_write(const clv__cache_info *info, const void *payload, u
 typedef struct reader {
   const uint8_t *data;
   size_t size_bytes, at;
-  bool failed; /* a read past the end returned zero */
+  bool failed; /* a read went past the end and returned zero or NULL */
 } reader;
 
 static const uint8_t *take_bytes(reader *r, uint64_t size_bytes) {

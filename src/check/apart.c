@@ -14,8 +14,9 @@
 
 #include "base/clock.h"
 
-/* The head of a message from the child to the parent. It is followed by two texts, whose sizes it gives. */
 typedef enum message_kind { MESSAGE_FACT, MESSAGE_NAMES, MESSAGE_IDENTITY, MESSAGE_REFUSED, MESSAGE_END } message_kind;
+
+/* The head of a message from the child to the parent. It is followed by two texts, whose sizes it gives. */
 typedef struct message {
   uint32_t kind;
   uint32_t number; /* a clv__check_fact, or a clv_status */

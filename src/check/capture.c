@@ -76,7 +76,7 @@ static void check_launch(recording *r, clv_stream *stream, const char *how) {
     clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
 }
 
-/* Writes new inputs to the same memory, and computes the expected results. Reports a failure, and returns false. */
+/* Writes new inputs to the same memory, and computes the expected results. If that fails, reports it and returns false. */
 static bool feed(recording *r, uint64_t seed) {
   clv_error error = {0};
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);

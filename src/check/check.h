@@ -1,6 +1,6 @@
-/* The conformance kit: it checks that a backend keeps the promises of the plugin ABI. It calls the backend's slots as the host
- * does, and compares results with those of the reference evaluator. A section covers one kind of promise. Each section is one
- * file and counts the items that it checks.
+/* The conformance kit: it checks that a backend keeps the promises of the plugin ABI. It calls the backend's slots (the
+ * function pointers of its clv_backend) as the host does, and compares results with those of the reference evaluator. A section
+ * covers one kind of promise. Each section is one file and counts the items that it checks.
  *
  * Optional parts that a backend lacks (optional slots, unsupported operators) are skipped with a reason; they are not failures.
  */

@@ -1,6 +1,6 @@
-/* The section `concurrency` of the conformance kit (check.h): instances of the same executable or of different ones, each on
- * its own stream and thread; an instance enqueued again before its last execution completed; buffers allocated and freed while
- * others execute. */
+/* The section `concurrency` of the conformance kit (check.h): results must be right while instances of the same executable or
+ * of different ones execute at the same time, each on its own stream and thread; if an instance is enqueued again before its
+ * last execution completed; and while another thread allocates and frees buffers. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

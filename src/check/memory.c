@@ -8,7 +8,7 @@
 #include "check/sections.h"
 
 enum { GUARD = 256, GUARD_BYTE = 0x5a, MOST_BUFFERS = 64 };
-#define MOST_FILLED_BYTES (UINT64_C(1) << 30) /* the check that fills the memory skips larger ones */
+#define MOST_FILLED_BYTES (UINT64_C(1) << 30) /* check_limit() fills no memory that is larger than this */
 
 /* ---- Buffers ---- */
 

@@ -45,7 +45,7 @@ static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   return true;
 }
 
-/* Whether the graph has a node with random results, which cannot be compared. */
+/* Whether the graph has a node whose results are random, or whose operator is unknown. Its results cannot be compared. */
 static bool is_drawn(const clv_graph *graph) {
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     const clv__op *op = clv__op_find(graph->nodes[n].domain, graph->nodes[n].op);

@@ -148,7 +148,7 @@ static clv_status feed_pair(pair *p, uint64_t seed, clv_error *error) {
 static clv_status load_pair(pair *p, clv_error *error) {
   CLV__TRY(clv__check_job_load(&p->made, p->maker.truth.values, CLV__CHECK_POISON, error));
   CLV__TRY(clv__check_job_load(&p->read, p->reader.truth.values, CLV__CHECK_POISON, error));
-  /* The reader's input is the maker's output. */
+  /* Replaces the reader's own input, which clv__check_job_load() has bound, by the maker's output. */
   clv__check_bind(p->check, &p->made.operands[p->made.input_count], &p->read.bindings[0]);
   return CLV_OK;
 }

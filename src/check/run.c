@@ -168,8 +168,8 @@ bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const
     snprintf(text, text_bytes, "'%s' is %s; expected %s", name, is, should);
     return false;
   }
-  /* The inputs are near 1 in size. If all expected numbers are near 0, rounding errors are still those of numbers near 1, so the
-   * tolerance has a floor. */
+  /* The kit's inputs are numbers of magnitudes up to about 1. Even if all expected numbers are near 0, their rounding errors
+   * are those of the larger numbers that they were computed from, so the tolerance has a floor. */
   clv__difference worst;
   const double floor = clv__dtype_tolerance(expected->dtype) * NEAR_ZERO;
   if (clv__tensor_agrees(expected, actual, &worst)) return true;

@@ -1,6 +1,6 @@
-/* Runs graphs on the device through its slots, as the host does: compile, create an instance, put the operands in the device's
- * memory, execute. A section that checks something between these steps calls one function per step. clv__check_view_agrees()
- * performs all of them. */
+/* Runs graphs on the device through the backend's slots (see check.h), as the host does: compile, create an instance, put the
+ * operands in the device's memory, execute. A section that checks something between these steps calls one function per step.
+ * clv__check_view_agrees() performs all of them. */
 #ifndef CLEAVE_CHECK_RUN_H
 #define CLEAVE_CHECK_RUN_H
 

@@ -85,7 +85,7 @@ static void check_busy(clv__check_scene *scene, clv__check_job *job, clv_event *
 
 typedef struct stopper {
   clv__check_job *job;
-  atomic_uint turn; /* stops the stream once per turn, after `delay` yields */
+  atomic_uint turn; /* each time this grows, the thread yields `delay` times and then stops the stream */
   uint32_t delay;
   atomic_uint stopped; /* number of turns that are done */
   bool is_closing;

@@ -7,7 +7,7 @@
 
 typedef enum clv__cost_source {
   CLV__COST_MEASURED, /* exactly this signature was measured */
-  CLV__COST_FITTED,   /* interpolated by a fit, inside its domain */
+  CLV__COST_FITTED,   /* interpolated between measurements of the same operator with other sizes (fit.h) */
   CLV__COST_STATED,   /* estimated by the backend */
   CLV__COST_ROOFLINE, /* roofline from measured peaks */
   CLV__COST_NOMINAL,  /* roofline from assumed peaks, because the device has no profile */
@@ -33,8 +33,8 @@ void clv__cost_model_destroy(clv__cost_model *model); /* accepts NULL */
 /* The price of a node alone in its partition, without the launch. A node that the device does not support also has a price,
  * for what-if plans. Views cost 0. */
 clv__cost clv__cost_node(const clv__cost_model *model, uint32_t node, uint32_t device);
-/* The saving if `producer` and `consumer` run in the same partition, for each value that `consumer` reads from `producer`.
- * Half of the sum of a node's savings never exceeds its price. */
+/* The saving for one value that `consumer` reads from `producer`, if both run in the same partition; 0 if it reads none. Half
+ * of the sum of a node's savings never exceeds its price. */
 uint64_t clv__cost_saving(const clv__cost_model *model, uint32_t producer, uint32_t consumer, uint32_t device);
 /* The cost of launching one partition, in addition to the cost of its nodes. */
 uint64_t clv__cost_launch(const clv__cost_model *model, uint32_t device);

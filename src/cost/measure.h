@@ -18,7 +18,8 @@ typedef struct clv__measure_options {
   uint64_t end_ns; /* on clv__clock_ns(): ends the measurements in the same way as `stop`; 0: no limit */
 } clv__measure_options;
 
-/* What is left to measure for a graph on a device: kinds of nodes, at most how many blocks, and a rough time, from prices. */
+/* What is left to measure for a graph on a device: the number of nodes with different signatures, the greatest possible number
+ * of blocks, and a rough time, which is estimated from the nodes' prices. */
 typedef struct clv__expectation {
   uint32_t nodes, blocks;
   double seconds;

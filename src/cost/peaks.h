@@ -1,5 +1,6 @@
-/* The measured peaks of a device: arithmetic per dtype, and bandwidth by the size of the data read. roofline.h compares steps
- * with them. The host's processor is measured with dedicated loops; other devices are measured by running large nodes. */
+/* The measured peaks of a device: arithmetic per dtype, and bandwidth by the size of the data read. roofline.h computes lower
+ * bounds on times from them. The host's processor is measured with dedicated loops; other devices are measured by running large
+ * nodes. */
 #ifndef CLEAVE_COST_PEAKS_H
 #define CLEAVE_COST_PEAKS_H
 

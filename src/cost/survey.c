@@ -1,7 +1,7 @@
 /* Measures the nodes of a graph on one device: first one node per signature alone, then blocks of nodes that are consecutive
- * in topological order. The first blocks are the longest runs that the device supports. A block whose time equals the sum of
- * its nodes gives no new information and is not cut further. Any other block is cut in halves, down to pairs. Only one of
- * several equal blocks is measured. Afterwards profile_solve.c computes prices from the times. */
+ * in topological order. The first blocks are runs: the longest sequences of nodes that the device supports. A block whose time
+ * equals the sum of its nodes' times gives no new information and is not cut further. Any other block is cut in halves, down to
+ * pairs. Only one of several equal blocks is measured. Afterwards profile_solve.c computes prices from the times. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -81,7 +81,8 @@ static clv_status measure_singles(clv__survey *s, uint32_t total, clv_error *err
   return CLV_OK;
 }
 
-/* Finds runs of measurable nodes and views that are consecutive in topological order. Folded nodes do not end a run. */
+/* Finds the runs: sequences of measurable nodes and views that are consecutive in topological order. Folded nodes do not end a
+ * run. */
 static clv_status find_runs(clv__survey *s, const clv__capability *capability, uint32_t device, clv_error *error) {
   uint32_t count = s->graph->node_count;
   s->list = clv__arena_allocate_zero(&s->arena, count, sizeof *s->list);

@@ -45,7 +45,8 @@ clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_
                                uint64_t *scratch_bytes, clv_error *error);
 /* Adds an item that takes `time_ns` per run to the expectation. */
 void clv__survey_expect(const clv__survey *s, uint64_t time_ns, clv__expectation *expected);
-/* Counts the blocks that clv__survey_blocks() measures if none of them takes as long as its nodes together (survey_blocks.c). */
+/* Counts the most blocks that clv__survey_blocks() may measure: all those of the case that no block takes as long as its nodes
+ * together, so that every block is cut (survey_blocks.c). */
 clv_status clv__survey_count_blocks(clv__survey *s, clv__expectation *expected, clv_error *error);
 /* Measures blocks of the runs and adds their times to the profile (survey_blocks.c). */
 clv_status clv__survey_blocks(clv__survey *s, clv_error *error);

@@ -1,12 +1,12 @@
-/* Chooses and measures the blocks of a survey: whole runs first. Runs whose time differs from the sum of their nodes are cut
- * in halves, down to pairs. Only one of several equal blocks is measured. */
+/* Chooses and measures the blocks of a survey: whole runs (sequences of nodes, see survey.c) first. Runs whose time differs
+ * from the sum of their nodes' times are cut in halves, down to pairs. Only one of several equal blocks is measured. */
 #include <math.h>
 #include <string.h>
 
 #include "cost/signature.h"
 #include "cost/survey.h"
 
-#define ADDITIVE 0.03 /* a block this close to the sum of its nodes is not cut further */
+#define ADDITIVE 0.03 /* a block is not cut further if its nodes' times add up to its time with at most this relative error */
 
 static uint32_t count_work(const clv__survey *s, uint32_t from, uint32_t to) {
   uint32_t count = 0;

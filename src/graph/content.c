@@ -62,7 +62,8 @@ static void hash_strings(const clv_string *strings, size_t count, clv__hash *has
   clv__hasher_finish(&hasher, hash);
 }
 
-/* Collects the values that have no cached hash as blocks to hash. Hashes strings immediately. */
+/* Sets the hashes that are cached, and those of string tensors. Fills `blocks` with the data of all other values, which the
+ * caller hashes. */
 static clv_status collect(const clv_graph *graph, const clv_tensor *types, const clv_value_id *values, size_t count,
                           clv__graph_memo *memo, clv__hash *hashes, clv__hash_block *blocks, size_t *block_of,
                           size_t *block_count, clv_error *error) {

@@ -107,7 +107,7 @@ bool clv__node_matches_op(const clv__node *node, const char *pattern);
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
 /* The name of a symbolic dimension, or NULL if `symbol` is not one of the graph's. It can be passed as a clv__symbol_name_fn,
- * so `graph`, a clv_graph, has the type void. */
+ * so `graph` is declared as a pointer to void; it must be a clv_graph. */
 const char *clv__graph_symbol_name(const void *graph, uint32_t symbol);
 /* "f32[1,3,batch,?]": a type of the graph, for messages. Always terminated. */
 static inline void clv__graph_type_text(const clv_graph *graph, const clv_tensor *type, char *text, size_t size_bytes) {

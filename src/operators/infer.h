@@ -125,7 +125,8 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);
 /* The elements of an integer input (1-D or scalar; i32, i64 or bool), from its data or its content. False if nothing is known. */
 bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *content);
-/* Sets `dim` to the more specific of two dims. Returns false if they are two different numbers. */
+/* Sets `dim` to the more specific of two dims: a number before a symbol, a symbol before unknown. Returns false if they are two
+ * different numbers. */
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim);
 static inline bool clv__infer_has(const clv__infer *infer, uint32_t input) {
   return input < infer->input_count && infer->inputs[input].dtype != CLV_DTYPE_NONE;

@@ -35,7 +35,7 @@ static void keep_open(clv__file_map *map, const void *data, const struct stat *i
 static clv_status take_pipe(const char *path, int *file, clv_error *error) {
   int pipe = *file, memory = memfd_create("cleave-pipe", MFD_CLOEXEC);
   uint8_t block[1 << 16];
-  ssize_t got = memory < 0 || fcntl(pipe, F_SETFL, 0) != 0 ? -1 : 1; /* reads block from now on, until data or the end arrives */
+  ssize_t got = memory < 0 || fcntl(pipe, F_SETFL, 0) != 0 ? -1 : 1; /* from now on read() waits for data or the end */
   while (got > 0) {
     do got = read(pipe, block, sizeof block);
     while (got < 0 && errno == EINTR);

@@ -45,7 +45,8 @@ typedef struct clv__file_map_list {
 /* Writes `path` completely or not at all: writes a temporary file next to it, flushes it and renames it to `path`. */
 clv_status clv__file_write(const char *path, const void *data, size_t size_bytes, clv_error *error);
 
-/* The folder of the file at `path` ("." if it has none) joined with `name`; allocated. NULL if out of memory. */
+/* Join a folder and `name`. The folder is `folder`, or the one that the file at `path` is in ("." if `path` has no folder).
+ * Return a text that the caller releases; NULL if out of memory. */
 char *clv__path_beside(const clv_allocator *allocator, const char *path, const char *name);
 char *clv__path_join(const clv_allocator *allocator, const char *folder, const char *name);
 

@@ -25,8 +25,9 @@ typedef struct clv__sealed_kind {
   uint32_t version;
 } clv__sealed_kind;
 
-/* ---- Writing: numbers are appended to a text. If memory runs out, it sets `failed`, which clv__sealed_write() reports. ---- */
-void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /* at most 8 */
+/* ---- Writing: numbers are appended to a text. If memory runs out, the text's `failed` is set, and clv__sealed_write() fails.
+ * ---- */
+void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /* size_bytes is at most 8 */
 void clv__sealed_put_text(clv__text *payload, const char *text);              /* the length as u32, then the bytes */
 /* Appends a type: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). Before a list of types, the caller
  * appends the count (u32). */
@@ -52,7 +53,7 @@ typedef struct clv__sealed_reader {
  * file is damaged, and CLV_NOT_SUPPORTED if it has another version. */
 clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size_t size_bytes, clv__sealed_reader *reader,
                             clv_error *error);
-uint64_t clv__sealed_take(clv__sealed_reader *reader, size_t size_bytes);               /* at most 8 */
+uint64_t clv__sealed_take(clv__sealed_reader *reader, size_t size_bytes);               /* size_bytes is at most 8 */
 const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_bytes); /* borrowed; NULL past the end */
 const char *clv__sealed_take_text(clv__sealed_reader *reader, clv__arena *arena);       /* terminated; NULL past the end */
 /* Reads a text. Returns CLV_NOT_SUPPORTED if it is not `fingerprint`. */

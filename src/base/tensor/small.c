@@ -69,7 +69,9 @@ uint8_t clv__small_from_f64(clv_dtype dtype, double value, bool saturate) {
     (void)frexp(magnitude, &exponent);
     if (--exponent < 1 - f->bias || magnitude == 0) exponent = 1 - f->bias; /* subnormal: the smallest normal exponent */
     const int steps = (int)nearbyint(ldexp(magnitude, f->mantissa_bits - exponent));
-    /* A mantissa that rounds up to the next power of two carries into the exponent; subnormals have no leading one. */
+    /* `steps` of a normal number includes its leading one, which adds 1 to the exponent field. The exponent in the second term
+     * is therefore 1 too small. For a subnormal, which has no leading one, that term is 0. If `steps` was rounded up to the
+     * next power of two, the sum carries into the exponent field, as it must. */
     code = steps + (exponent + f->bias - 1) * (1 << f->mantissa_bits);
   }
   if (code > f->largest) {

@@ -36,7 +36,7 @@ typedef struct clv__case_operand {
   char name[CLV__CASE_MAX_NAME];
   clv_tensor type;
   clv__case_fill fill;
-  double low, high;   /* bounds for CLV__FILL_RANGE; for CLV__FILL_TURN, `high` is n */
+  double low, high;   /* bounds for CLV__FILL_RANGE; for CLV__FILL_TURN, `high` is the n of ~turn:n (operators/cases.h) */
   const char *values; /* the text after the opening bracket; NULL: `fill` generates them */
 } clv__case_operand;
 

@@ -124,7 +124,7 @@ static void lower_roll(aten *n) {
 }
 
 /* Converts the order of the pads. ATen lists them from the last axis to the first, with both ends of an axis next to each other.
- */
+ * ONNX lists the pads at the starts of all axes, from the first axis to the last, and then those at the ends. */
 static void lower_pad(aten *n) {
   value x = clv__aten_input(n, 0);
   const char *name = clv__aten_has(n, "padding") ? "padding" : "pad";

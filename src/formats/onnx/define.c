@@ -30,7 +30,7 @@ typedef struct place {
   const clv__node *node;
 } place;
 
-/* Returns the number of the word in a list separated by spaces, or UINT32_MAX. */
+/* Returns the position of the word in a list of words separated by spaces; UINT32_MAX if the list does not have it. */
 static uint32_t word_index(const char *list, const char *word, size_t length) {
   for (uint32_t i = 0; *list != '\0'; ++i) {
     size_t next = strcspn(list, " ");

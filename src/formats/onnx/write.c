@@ -310,7 +310,7 @@ static bool uses_domain(const writer *self, const clv_graph_view *view, const ch
   return false;
 }
 
-/* Returns whether a node of the view, or of a body inside it, has this definition. */
+/* Returns whether `body` defines the operator of a node of the view, or of a node in a graph attribute inside it. */
 static bool uses_body(const clv_graph_view *view, const clv__body *body) {
   for (uint32_t i = 0; i < view->node_count; ++i) {
     const clv__node *node = clv__view_node(view, i);

@@ -159,7 +159,7 @@ static void work_pow(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 20.0 * (double)count;
 }
 
-/* Counts one operation per output element and input, without the first input. */
+/* Counts one operation per output element for each input after the first. */
 static void work_variadic(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count))

@@ -1,9 +1,9 @@
 /* Cast, CastLike and BitCast between all dtypes except strings.
  *
- * Integers keep their low bits. Floats are truncated towards zero. For floats that do not fit an integer, the specification
- * leaves the result undefined; here they saturate (integers of less than a byte keep the low bits, as in ONNX's own tests), and a
- * NaN becomes 0. To bool: everything except zero is true. To a small float: rounded to even, with the attributes saturate and
- * round_mode. */
+ * From integer to integer: the low bits are kept. From float to integer: truncated towards zero. For floats that do not fit,
+ * the specification leaves the result undefined; here they saturate (but integers of less than a byte receive the low bits, as
+ * in ONNX's own tests), and a NaN becomes 0. To bool: everything except zero is true. To a small float: rounded to even, with
+ * the attributes saturate and round_mode. */
 #include <stdio.h>
 
 #include "base/tensor/small.h"
@@ -32,8 +32,8 @@ static clv_status run_bit_cast(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Loads an element that is then rounded to `to`: the nearest double for f64, otherwise one that is rounded to odd, so that the
- * element is rounded once. */
+/* Loads an element as a double, which the caller rounds to dtype `to`. If `to` is f64, it is the nearest double. Otherwise it
+ * is rounded to odd (see clv__row_to_f64_odd()), so that both roundings together give the same result as one. */
 static double load(const clv_tensor *tensor, int64_t index, clv_dtype to) {
   double value;
   (to == CLV_F64 ? clv__row_to_f64 : clv__row_to_f64_odd)(tensor->dtype, tensor->data, index, 1, &value);

@@ -7,7 +7,8 @@
 /* Returns an error if `rank` is above CLV_MAX_RANK. */
 clv_status clv__infer_rank(clv__infer *infer, int64_t rank);
 
-/* The product of `count` dims: a number, a symbol (times ones), or CLV_DIM_UNKNOWN. Returns an error if it overflows. */
+/* The product of `count` dims: a number, a symbol (if all other dims are 1), or CLV_DIM_UNKNOWN. Returns an error if it
+ * overflows. */
 clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t count, int64_t *product);
 
 /* The product of `above` divided by the product of `below`, after cancelling the symbols that occur in both. Returns false if the

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* x = n ln 2 + r, where |r| is at most half of ln 2; *power is 2^n. Requires |x| below 88. */
+/* Writes x as n ln 2 + r, where n is a whole number and |r| is at most half of ln 2. Returns r and sets *power to 2^n. Requires
+ * |x| below 88. */
 static inline float clv__reduce_exponent(float x, float *power) {
   const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f; /* n is in the low bits of `shifted` */
   uint32_t bits;
@@ -56,7 +57,7 @@ static inline float clv__sigmoid_f32(float x) {
   return x < -88.0f ? 0.0f : value;
 }
 
-/* e^2x - 1, accurate for small x. Beyond |x| = 10 it is the value at 10 or -10. */
+/* e^(2x) - 1, accurate for small x. Beyond |x| = 10 it is the value at 10 or -10. */
 static inline float clv__tanh_dividend_f32(float x) {
   const float low = x < -10.0f ? -10.0f : x, inside = low > 10.0f ? 10.0f : low;
   float power;
@@ -69,8 +70,9 @@ static inline float clv__tanh_f32(float x) {
   return less_one / (less_one + 2.0f);
 }
 
-/* For the gates of recurrences. Unlike the sigmoid above, these do not reach 0: the sigmoid of anything below -87 is 1e-38. */
-static inline float clv__gate_divisor_f32(float x) { /* 1 + e^-x */
+/* 1 + e^-x, the divisor of clv__gate_f32(), which is the sigmoid for the gates of recurrences. Unlike clv__sigmoid_f32(), that
+ * sigmoid does not reach 0: below -87 it stays at 1e-38. */
+static inline float clv__gate_divisor_f32(float x) {
   const float low = x < -87.0f ? -87.0f : x, inside = low > 87.0f ? 87.0f : low;
   float power;
   const float r = clv__reduce_exponent(-inside, &power);

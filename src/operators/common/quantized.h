@@ -5,13 +5,13 @@
 
 #include "operators/infer.h"
 
-/* The input indices of the operands of one of these four operators, and of their zero points. */
+/* The input indices of the operands of one of the four operators named at the top of this file, and of their zero points. */
 typedef struct clv__quantized {
   uint32_t left, left_zero, right, right_zero;
   bool requantizes; /* QLinearMatMul, QLinearConv: each operand is followed by its scale; the result is u8 or i8 */
 } clv__quantized;
 
-/* The input indices for the node's operator, which must be one of the four above. */
+/* The input indices for the node's operator, which must be one of these four. */
 const clv__quantized *clv__quantized_places(const clv__infer *infer);
 
 /* Checks the dtypes of operands, zero points and scales. */

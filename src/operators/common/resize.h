@@ -72,8 +72,8 @@ typedef struct clv__resize_node {
 clv_status clv__resize_read(const clv__resize_node *node, clv__resize *resize, clv_error *error);
 
 /* Fills `positions` and `weights` with the axis->taps input positions that output position `output` of an axis reads, and their
- * weights. Mode nearest leaves `weights` unwritten. The first position is -1 if it lies outside the region; the output then
- * takes the extrapolation value. */
+ * weights. Mode nearest leaves `weights` unwritten. The first position is -1 if the output position lies outside the region of
+ * interest; the output then takes the extrapolation value. */
 void clv__resize_taps(const clv__resize *resize, const clv__resize_axis *axis, int64_t output, int64_t *positions,
                       double *weights);
 

@@ -86,7 +86,8 @@ static void einsum_work(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence along padded axes (common/padding.h) ---- */
 
-/* A padded label must be in the output, and padded everywhere it occurs. */
+/* A label whose axis is padded must be in the output, because padding must not be added up. It must be padded wherever it
+ * occurs, except where its size is 1. */
 static bool independent_einsum(clv__padding *padding) {
   const clv__infer *node = padding->node;
   clv__einsum_term term;

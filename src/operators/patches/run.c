@@ -8,8 +8,7 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-/* ---- Col2Im ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Col2Im ---- */
 
 clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, const int64_t *image, const int64_t *block,
                                clv__window *window, clv_error *error) {
@@ -102,8 +101,7 @@ static bool accepts_col2im(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-/* ---- MaxUnpool ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- MaxUnpool ---- */
 
 clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x, int64_t *dims, clv_error *error) {
   clv__window w;
@@ -164,8 +162,7 @@ static bool accepts_max_unpool(const clv__kernel_call *call, char reason[160]) {
   return false;
 }
 
-/* ---- CenterCropPad -----------------------------------------------------------------------------------------------------------
- */
+/* ---- CenterCropPad ---- */
 
 clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *axes, int32_t *count, clv_error *error) {
   size_t given;

@@ -9,8 +9,7 @@
 
 #define MOST_SAMPLES 1024 /* greatest number of samples per bin along one axis */
 
-/* ---- NonMaxSuppression -------------------------------------------------------------------------------------------------------
- */
+/* ---- NonMaxSuppression ---- */
 
 static clv_status check_dtype(clv__infer *infer, uint32_t input, clv_dtype wanted) {
   if (!clv__infer_has(infer, input) || infer->inputs[input].dtype == wanted) return CLV_OK;
@@ -72,8 +71,7 @@ static void work_suppression(const clv__infer *infer, clv__work *work) {
   work->flops = scores > 2 ? scores * log2(scores) : scores;
 }
 
-/* ---- RoiAlign ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- RoiAlign ---- */
 
 static clv_status check_roi_attributes(clv__infer *infer, int64_t *height, int64_t *width) {
   const clv__attributes a = infer->attributes;

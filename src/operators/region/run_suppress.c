@@ -34,9 +34,7 @@ size_t clv__suppression_room(const clv__suppression *suppression) {
   return clv__multiply((size_t)suppression->count, 2, &count) ? count : SIZE_MAX;
 }
 
-/* ---- The heap of candidates, with the best at its root
- * ----------------------------------------------------------------------------
- */
+/* ---- The heap of candidates, with the best at its root ---- */
 
 /* Whether box a is better than box b. If their scores are equal, the one with the lower index is better. A NaN counts as
  * minus infinity. */
@@ -58,8 +56,7 @@ static void sift_down(const float *scores, int64_t *heap, int64_t count, int64_t
   heap[at] = moved;
 }
 
-/* ---- Overlap -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- Overlap ---- */
 
 typedef struct extent {
   float top, left, bottom, right;

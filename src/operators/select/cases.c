@@ -1,5 +1,4 @@
-/* Test cases of operators whose result depends on the values of the elements. See operators/cases.h for the syntax of the rows.
- */
+/* Test cases of operators that select or reorder elements. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_select[] = {

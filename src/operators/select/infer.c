@@ -1,4 +1,4 @@
-/* Operators that select or reorder elements by their values: NonZero, TopK, Compress, Unique, ReverseSequence. */
+/* Operators that select or reorder elements: NonZero, TopK, Compress, Unique, ReverseSequence. */
 #include <math.h>
 
 #include "operators/common/dims.h"

@@ -126,8 +126,7 @@ static void work_stft(const clv__infer *infer, clv__work *work) {
   work->flops = infer->outputs[0].rank == 4 ? transform_flops(&infer->outputs[0], infer->outputs[0].dims[2]) : 0;
 }
 
-/* ---- Windows, MelWeightMatrix -----------------------------------------------------------------------------------------------
- */
+/* ---- Windows, MelWeightMatrix ---- */
 
 static clv_status output_dtype(clv__infer *infer, clv_dtype *dtype) {
   int64_t number = clv__attribute_int(infer->attributes, "output_datatype", CLV_F32);

@@ -138,7 +138,7 @@ static clv_status mark_axes(clv__infer *infer, const clv__content *axes, int32_t
   return CLV_OK;
 }
 
-/* The number of elements of input axes, whose values are unknown; -1 if their number is unknown too. */
+/* The length of the list in input axes, whose elements are unknown; -1 if the length is unknown too. */
 static int64_t axes_length(const clv__infer *infer) {
   const clv_tensor *axes = infer->input_count > 1 ? &infer->inputs[1] : NULL;
   if (axes == NULL || axes->rank < 0) return -1;

@@ -48,9 +48,9 @@ static void read_sizes(const clv_tensor *type, size *sizes) {
   }
 }
 
-/* Finds the output axis that axis `axis` of the input, a symbol, becomes: the sizes before both axes have equal products, and the
- * sizes after both contain the same symbols. Sets to[b], the size of that output axis as a multiple of the input's; with it, a
- * later call may find another axis. Returns -1 if no axis is found. */
+/* Finds the output axis that axis `axis` of the input, whose size is a symbol, becomes: the sizes before both axes have equal
+ * products, and the sizes after both contain the same symbols. Sets the element of `to` for the output axis to the axis's size,
+ * a multiple of the input axis's size; a later call may need it to find another axis. Returns -1 if no axis is found. */
 static int32_t link_axis(const clv_tensor *in, const clv_tensor *out, int32_t axis, const size *from, size *to) {
   for (int32_t b = 0; b < out->rank; ++b) {
     if (out->dims[b] >= 0) continue;
