@@ -108,7 +108,7 @@ static void threads_go_where_they_are_told(void **state) {
   cpu_host_close(&bound);
 }
 
-/* Looks for a NUMA node with cores that this process may use. */
+/* Checks that the number of a NUMA node selects at least one core. Uses the first node with cores that this process may use. */
 static void a_node_is_its_cores(void **state) {
   (void)state;
   clv_error error = {0};

@@ -74,7 +74,8 @@ static void test_function_after_winograd(void **state) {
   }
 }
 
-/* Relu before a sum and LeakyRelu after it are the same algorithm of oneDNN with different parameters. */
+/* Relu before a sum and LeakyRelu after it, or the reverse. oneDNN has one algorithm with a parameter for both, so each must
+ * keep its own parameter when both are fused. */
 static void test_one_function_twice(void **state) {
   (void)state;
   const int64_t pads[4] = {1, 1, 1, 1}, weights[4] = {32, 32, 3, 3};
@@ -143,7 +144,8 @@ static void test_resize(void **state) {
   }
 }
 
-/* Fails unless both are equal within 1e-4, with NaN in the same places. At least one element must be NaN, but at most half. */
+/* Fails unless `made` equals `wanted` within 1e-4 and has NaN in the same places. At least one element must be NaN, so that NaN
+ * is tested, but at most half, so that numbers are tested too. */
 static void assert_same_nan(const clv_tensor *made, const clv_tensor *wanted, const char *what) {
   size_t count, nans = 0;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));

@@ -106,7 +106,8 @@ static void options(void **state) {
   check_options("onnxruntime:CPU", good, sizeof good / sizeof *good, bad, sizeof bad / sizeof *bad);
 }
 
-/* Two devices with different numbers of threads in one process. */
+/* Two devices with different numbers of threads in one process both give the right results. After the first is closed, closing
+ * the second must work too. */
 static void two_devices(void **state) {
   (void)state;
   if (skipped()) return;

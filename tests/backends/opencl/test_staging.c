@@ -395,7 +395,8 @@ static void enqueues_that_fail(void **state) {
   }
 }
 
-/* An abandoned device is closed while copies are in flight. */
+/* Closes a device while copies are in flight and its objects still exist. Closing must free the objects, and no copy may access
+ * the host memory afterwards. */
 static void closed_in_between(void **state) {
   (void)state;
   for (int i = 0; i < 10; ++i) {
