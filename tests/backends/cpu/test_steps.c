@@ -20,8 +20,8 @@ static void weight2(test_graph *t, const char *name, int64_t a, int64_t b) {
   test_graph_weight(t, name, 2, dims);
 }
 
-/* Products with columns that do not fill the last panel, a depth that does not fill the last block, and different following
- * nodes. */
+/* Products of one row and a matrix: with columns that do not fill the last panel, with a depth that does not fill the last
+ * block, and with different nodes after them. */
 static void test_row(void **state) {
   (void)state;
   static const int64_t columns[] = {64, 130, 1000}, depths[] = {3, 70, 512};

@@ -10,7 +10,8 @@ static bool skipped(void) {
 
 /* ---- The API ---- */
 
-/* Calls API functions that no other test here calls, or whose table position could be confused with a neighbour's. */
+/* Checks the positions of functions in the API table, by calling those that no other test here calls, or whose position could
+ * be confused with a neighbour's. */
 static void places(void **state) {
   (void)state;
   if (skipped()) return;

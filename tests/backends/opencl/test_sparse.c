@@ -368,7 +368,8 @@ static void lies(void **state) {
   }
 }
 
-/* Graphs without rows, edges or columns. `sizes` lists rows, data rows, edges, columns. */
+/* Graphs without rows, edges or columns: every element of the result is 0. `sizes` lists the rows of the result, the rows of
+ * the data, edges and columns. */
 static void nothing(void **state) {
   (void)state;
   static const int64_t sizes[][4] = {{0, 3, 0, 5}, {4, 3, 0, 20}, {4, 3, 9, 0}, {0, 1, 0, 0}};

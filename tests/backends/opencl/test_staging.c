@@ -224,7 +224,8 @@ static void sizes_around_the_pieces(void **state) {
   }
 }
 
-/* More copies than there are pieces, of random sizes, without waiting in between. */
+/* Enqueues more copies than there are pieces of pinned memory, of random sizes, without waiting in between. The bytes must be
+ * right. */
 static void many_in_flight(void **state) {
   (void)state;
   ocl o;

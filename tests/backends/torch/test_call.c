@@ -206,7 +206,7 @@ static void other_numbers_of_outputs(void **state) {
   }
 }
 
-/* Every function that makes an argument fails once. */
+/* Every function that makes an argument fails once. The call must report this, and leave no objects. */
 static void failures_of_memory(void **state) {
   enum { FUNCTIONS = 22 }; /* number of calls of fake functions that make the arguments of run() */
   clv_error error;
