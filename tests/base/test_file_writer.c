@@ -136,7 +136,7 @@ static void test_killed(void **state) {
   expect_content("old");
 }
 
-/* A path without a folder, a folder that does not exist, and a path that is too long. */
+/* A path without a folder means the current folder. A folder that does not exist and a path that is too long are errors. */
 static void test_names(void **state) {
   char before[512], *longest = malloc(5000);
   clv__file_writer writer;

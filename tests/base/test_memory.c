@@ -1,5 +1,5 @@
-/* Large blocks of memory are marked for huge pages, except for the largest ones (300 MiB here), those needed soon, and those
- * marked as sparse unless they have at least 32 MiB. The test reads the marks from VmFlags in /proc/self/smaps. */
+/* Large blocks of memory are marked for huge pages, with three exceptions: the largest blocks (300 MiB here), blocks that are
+ * needed soon, and blocks below 32 MiB that are marked as sparse. The test reads the marks from VmFlags in /proc/self/smaps. */
 #include "base/memory.h"
 
 #include <stdio.h>

@@ -161,8 +161,8 @@ static void packing(void **state) {
         clv__small_store(dtypes[d], data, i, should[i]);
       }
       for (int64_t n = 0; n < count && count % 7 == 0; ++n) {
-        should[n] = (uint8_t)(test_random(&seed) &
-                              ((1u << bits) - 1)); /* i = 7n mod count has missed elements if count is a multiple of 7 */
+        should[n] =
+            (uint8_t)(test_random(&seed) & ((1u << bits) - 1)); /* the loop above misses elements if count is a multiple of 7 */
         clv__small_store(dtypes[d], data, (size_t)n, should[n]);
       }
       assert_int_equal(data[size_bytes], 0xa5);

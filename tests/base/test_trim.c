@@ -66,7 +66,8 @@ static void test_unwritten(void **state) {
   munmap(bytes, (size_t)PAGES * PAGE);
 }
 
-/* Written pages: still writable, or made read-only since, like a library's tables after relocation. */
+/* Written pages keep their bytes, whether they are still writable or were made read-only since, like a library's tables after
+ * relocation. */
 static void test_written(void **state) {
   (void)state;
   const size_t changed = (size_t)PAGE * 7 + 5;

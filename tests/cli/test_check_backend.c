@@ -52,7 +52,7 @@ static void test_json(void **state) {
   json_decref(root);
 }
 
-/* Two checks with the same seed print the same output. */
+/* Two checks with the same seed print the same output, so that a failure can be repeated. */
 static void test_seed(void **state) {
   (void)state;
   char first[sizeof out];

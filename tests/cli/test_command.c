@@ -281,7 +281,7 @@ static void test_devices_that_fail(void **state) {
 #undef SPLIT
 }
 
-/* The example of the documentation: with Concat on the CPU, the NPU gets two partitions. */
+/* The complete output for a small example: with Concat on the CPU, the NPU gets two partitions. */
 static void test_golden_plan(void **state) {
   (void)state;
   expect("plan seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu", 0,

@@ -1,8 +1,8 @@
 /* Tests `cleave bench` and `cleave profile`: the measured times add up, and all nodes and members of the JSON are there. */
 #include "outcome.h"
 
-/* Checks the JSON of --operators: every node is in exactly one step or idle, the times of rows and steps add up to the total, and
- * all members that other programs read are present. */
+/* Checks the JSON of --operators: every node is in exactly one step or idle, the times of rows and steps add up to the total,
+ * and all members that other programs read are present. `silent`: the expected number of devices that report no steps. */
 static void check_operators(const char *devices, const char *pins, size_t silent) {
   char line[512];
   snprintf(line, sizeof line,
@@ -69,8 +69,8 @@ static void test_bench_operators(void **state) {
   release(&table);
 }
 
-/* Checks how each partition was issued in the last run (`state`), the reason if it was eager, and the capture counters of each
- * device. `hits` is negative if there are no counters. */
+/* Checks how each partition was issued in the last run (`state`), why it was eager (`reason`; NULL: not checked), and the
+ * capture counters of each device. `hits` is negative if there are no counters. */
 static void bench_of_graphs(const char *options, const char *state, const char *reason, int64_t hits) {
   char line[256];
   snprintf(line, sizeof line, "bench seven.onnx --devices npu,cpu --strategy contiguous --pin concat=cpu --runs 3 --json %s",

@@ -1,5 +1,6 @@
 /* Fixtures for tests of the planner: a machine with three devices, whose costs come from the measured tables in
- * ../shared/data/gnx, completed with synthetic points; and the sizes of subgraphs that METIS made from real graphs. */
+ * ../shared/data/gnx, completed with synthetic points, or are made from a seed; and the sizes of subgraphs that METIS made from
+ * real graphs. */
 #ifndef CLEAVE_TESTS_GNX_H
 #define CLEAVE_TESTS_GNX_H
 
@@ -118,7 +119,8 @@ static inline void gnx_close(gnx *g) {
   clv__tables_finish(&g->tables);
 }
 
-/* Reads the sizes of a data set's subgraphs for one k. Returns their number; 0 if the file does not exist or lists none. */
+/* Reads the sizes of the k subgraphs of a data set that was partitioned into k parts. Returns their number; 0 if the file does
+ * not exist or lists none. */
 static inline uint32_t gnx_subgraphs(const char *dataset, uint32_t k, clv__subgraph_sizes subgraphs[GNX_MOST_SUBGRAPHS]) {
   clv__file_map map;
   uint32_t count = 0;

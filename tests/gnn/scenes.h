@@ -112,7 +112,7 @@ typedef struct scene {
   double *expected;
 } scene;
 
-/* Partitions the scene's graph and runs its model on the whole graph. The scene must have both. `parts` has the part of each
+/* Partitions the scene's graph and runs its model on the whole graph; the caller has set both. `parts` has the part of each
  * vertex. */
 static inline void cut_scene(scene *s, machine *m, uint32_t k, const uint32_t *parts) {
   const clv__membership membership = {.k = k, .vertex_count = s->gnn.vertex_count, .parts = parts};

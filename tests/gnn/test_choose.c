@@ -332,7 +332,8 @@ static void test_file(void **unused) {
   gnx_close(&g);
 }
 
-/* Replaces the numbers of a plan file, one at a time. If the file is still accepted, its plan must be consistent. */
+/* Replaces numbers of a plan file, one at a time and chosen at random. If the edited file is accepted, its plan must be
+ * consistent. */
 static void test_edits(void **unused) {
   (void)unused;
   static const char *const values[] = {"-1", "0", "1", "7", "21", "4000000000", "1e300", "true", "\"x\"", "[]"};

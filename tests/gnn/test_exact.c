@@ -75,8 +75,8 @@ static void free_peps(layer_peps *peps) {
   for (uint32_t i = 0; i < SCENE_LAYERS; ++i) free(peps->sets[i].items);
 }
 
-/* Compares the single device with the definition, and then every `step`th plan of every layer with the single device. In a
- * run, every subgraph has another plan. Returns the number of plans in the longest list. */
+/* Compares the single device with the definition, and then every `step`th plan of every layer with the single device. Each run
+ * tests several of these plans, one on each subgraph. Returns the number of plans in the longest list. */
 static uint32_t check_scene(machine *m, const scene *s, const char *name, uint64_t pad_step, uint32_t step, uint32_t rounds,
                             uint64_t *seed) {
   static const char *const types[] = {[CLV__GNN_SAGE] = "graphsage", [CLV__GNN_GCN] = "gcn", [CLV__GNN_GAT] = "gat"};

@@ -118,7 +118,8 @@ static void files_that_change_are_noticed(void **state) {
   }
 }
 
-/* Graphs with equal offsets but different sources, or different offsets but equal sources, have different hashes. */
+/* Graphs with equal offsets but different sources, or different offsets but equal sources, must have different hashes, because
+ * cached partitions are found by the hash. */
 static void the_hash_is_of_the_whole_structure(void **state) {
   (void)state;
   static const uint32_t sources[][2] = {{0, 1}, {1, 0}, {0, 1}, {0, 1}}, destinations[][2] = {{0, 0}, {0, 0}, {0, 1}, {1, 1}};
@@ -212,7 +213,8 @@ static void lists_of_edges(void **state) {
   assert_reads_as("comments.txt", &none);
 }
 
-/* A list that is longer than a block, read by several threads, with comments, compressed and uncompressed. */
+/* A list that is longer than the block that a reader reads at a time, read by several threads, with comments, compressed and
+ * uncompressed. */
 static void long_lists_of_edges(void **state) {
   (void)state;
   uint64_t random = 4;
@@ -272,7 +274,7 @@ static void metis_files(void **state) {
   assert_reads_as("alone.graph", &(const edges){2, 0, NULL, NULL});
 }
 
-/* A vertex may have so many neighbours that its line is longer than a block. */
+/* A vertex may have so many neighbours that its line is longer than the block that the reader reads at a time. */
 static void long_lines_of_metis(void **state) {
   (void)state;
   uint32_t n = 700000;

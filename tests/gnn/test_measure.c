@@ -255,8 +255,8 @@ static void test_limits(void **state) {
 
 /* ---- Needless blocks ---- */
 
-/* The times come from the devices' speed models. Writing, copying or reading messages, one long row for each of many edges,
- * takes longer than the whole layer, which does not store messages. */
+/* Blocks that write, copy or read messages must be left out. The times come from the devices' speed models, by which moving
+ * messages, one long row for each of many edges, takes longer than the whole layer, which does not store messages. */
 static void test_needless(void **state) {
   (void)state;
   enum { VERTICES = 4000, EDGES = 200000, WIDTH = 64 };

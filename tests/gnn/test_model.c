@@ -77,7 +77,7 @@ static void test_read(void **state) {
   clv__gnn_model_destroy(model);
 }
 
-/* 16-bit floats in safetensors: {"convs.0.lin.weight": f16 [2,1], "convs.0.bias": f32 [2]}. */
+/* Reads 16-bit floats from a safetensors file: {"convs.0.lin.weight": f16 [2,1], "convs.0.bias": f32 [2]}. */
 static void test_safetensors(void **state) {
   (void)state;
   static const char header[] =

@@ -148,7 +148,7 @@ static void test_memory(void **state) {
   }
 }
 
-/* An allocator that fails above 16 MiB, because damaged models may request any size. */
+/* An allocator that refuses to allocate more than 16 MiB at once, because damaged models may request any size. */
 static void *allocate_some(void *user_data, size_t size_bytes, size_t alignment) {
   (void)user_data;
   return size_bytes > ((size_t)16 << 20) ? NULL : aligned_alloc(alignment, clv__align_up(size_bytes + 1, alignment));

@@ -426,7 +426,7 @@ static void citation_graphs(void **state) {
   }
 }
 
-/* With k = 1, the subgraph uses the graph's own arrays. */
+/* With k = 1, the subgraph uses the graph's own arrays, so that the edges are not in memory twice. */
 static void one_part_copies_no_edges(void **state) {
   (void)state;
   uint64_t random = 21;

@@ -182,8 +182,8 @@ static void test_laid_out(void **unused) {
   }
 }
 
-/* Nothing is copied between two blocks on devices that share a memory other than the host's. Compared with a neighbour in
- * another memory, each block takes less time and copies fewer bytes. */
+/* Nothing is copied between two blocks on devices that share a memory other than the host's. Each block is priced with the
+ * other block in the same memory and in another memory: in the same memory, it copies fewer bytes. */
 static void test_shared_memory(void **unused) {
   (void)unused;
   uint64_t state = 5;

@@ -308,7 +308,7 @@ static void remove_file(const char *path, const char *end) {
   unlink(path_with(path, end));
 }
 
-/* This test forks, so it must be the first: the process has no other threads yet. */
+/* This test forks, so it must run first, while the process has no other threads: a forked child would not have them. */
 static void test_resume(void **state) {
   (void)state;
   char path[] = "/tmp/cleave-gnn-run-XXXXXX";

@@ -14,8 +14,8 @@ static double uniform(uint64_t *state) {
   return (test_random_float(state) + 1) / 2;
 }
 
-/* The measured times are linear in n rows and m edges, with non-negative coefficients. The fit predicts the times between
- * them. */
+/* The measured times are linear in n rows and m edges, with non-negative coefficients. The fit must predict the times between
+ * the measured sizes. */
 static void test_recovers(void **unused) {
   (void)unused;
   uint64_t state = 1;

@@ -19,7 +19,7 @@ CPU = ("--devices", "cpu")
 
 def strictest(expected, tolerance=None):
     """Returns (rtol, atol) such that all results that `cleave test` accepts with them also satisfy oracle.compare(...,
-    tolerance). Each is half of the error that oracle.compare allows."""
+    tolerance). Each is half of the error that oracle.compare allows, because `cleave test` allows the sum of both."""
     shares, allowed = [], []
     for array in map(np.asarray, expected):
         own = oracle.TOLERANCE.get(str(array.dtype))

@@ -1,7 +1,8 @@
 """Oracles, tolerances, functions that run the command, and counts of results, shared by the Python tests.
 
-There are two oracles: ONNX Runtime, with and without optimisations, and the reference evaluator of the onnx package. If no
-two of their results agree on a graph, NoOracle is raised, and the graph is not used as a test.
+There are two oracles: ONNX Runtime, with and without optimisations, and the reference evaluator of the onnx package. If several
+of these three ways can run a graph but no two results agree, or if none can run it, NoOracle is raised, and the graph is not
+used as a test.
 """
 import argparse
 import concurrent.futures
@@ -31,7 +32,8 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/de
 
 # Largest allowed difference, relative to the largest magnitude of the expected tensor. Tensors of other dtypes must be equal.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-2}
-# used instead of that magnitude if that is smaller: intermediate values are usually near 1, and so are their errors
+# Replaces that magnitude if it is smaller: intermediate values are usually near 1, so the errors of a small result are not
+# small in proportion to the result.
 SMALLEST_MAGNITUDE = 0.05
 
 

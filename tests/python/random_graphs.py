@@ -296,7 +296,7 @@ class RandomGraph:
         if self.parts > 1:
             self.features.add("several unconnected components")
         if self.random.random() < 0.08:
-            # an initializer that is also an input; if the test does not override it, it must be the last input
+            # An initializer that is also an input. If the test has no data for it, it must be the last input (see write_one).
             value = self.input(F32, [3], fed=self.random.random() < 0.5)
             self.g.initializers.append(numpy_helper.from_array(self.data(F32, (3,)), value.name))
             self.features.add("initializer that may be overridden")

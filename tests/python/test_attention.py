@@ -3,8 +3,8 @@
     python tests/python/test_attention.py [--count N] [--first SEED]
 
 The operators are products, scales, masks, Softmax and transposes, in seeded random variants. The CPU must run the whole pattern
-as one step. In some graphs the pattern is broken at one place: an intermediate value is an output, there is a function in
-between, or Softmax has another axis. Then the result must still be right, but no step may be an attention.
+as one step. In some graphs the pattern is broken at one place (BREAKS): for example, an intermediate value is an output, or
+Softmax has another axis. Then the result must still be right, but no step may be an attention.
 """
 import os
 import subprocess

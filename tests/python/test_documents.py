@@ -2,8 +2,8 @@
 
     python tests/python/test_documents.py [PATTERN]     only documents whose name contains PATTERN: 'help of plan', README.md
 
-Runs every command line that they show, and compares its output with the output that they show. Also checks that every option
-that they name exists, and that no link is broken.
+Runs every command line in these documents, and compares its output with the output that the document shows. Also checks that
+every option that a document names exists, and that no link is broken.
 """
 import collections
 import gzip

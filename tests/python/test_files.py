@@ -130,7 +130,7 @@ def test_trace(tally, folder):
 def test_budget(tally, folder):
     """Profiles with a time limit that suffices for a part of the nodes, then again for the rest."""
     nodes, value = [], "x"
-    for i in range(60):  # different sizes, so that no two nodes are equal
+    for i in range(60):  # each Pad enlarges its input, so that no two nodes have the same sizes
         nodes.append(helper.make_node("Pad", [value, f"p{i}"], [f"v{i}"]))
         value = f"v{i}"
     pads = [numpy_helper.from_array(np.array([0, 0, 0, i % 7 + 1]), f"p{i}") for i in range(60)]
@@ -143,7 +143,7 @@ def test_budget(tally, folder):
             profile = json.load(file)
         return profile.get("partial", False), sum("time_ns" in operator for operator in profile["devices"][0]["operators"])
 
-    for seconds in (2, 1, 0.5, 0.25, 0.1):  # the first limit that is too short on this machine
+    for seconds in (2, 1, 0.5, 0.25, 0.1):  # until a limit is too short on this machine
         first = expect(tally, folder, f"rm -f budget.json; $C profile pads.onnx -o budget.json --seconds {seconds} --json")
         partial, some = measured()
         if some < 60:

@@ -136,8 +136,8 @@ def check_generated(framework, name):
 
 
 def check_random(framework, directory):
-    """Runs a random graph, first with as many nodes as possible on the framework's device, then with a random placement on this
-    device, the NPU and the CPU. Returns None, or what is wrong."""
+    """Runs a random graph, first with as many nodes as possible on the framework's device, then with nodes pinned at random to
+    this device and the CPU. Returns None, or what is wrong."""
     path = os.path.join(directory, "model.onnx")
     model, data = onnx.load(path), os.path.join(directory, "test_data_set_0")
     files = test_directories.numbered_files(data, "input")

@@ -205,7 +205,8 @@ def export(net, path, features, dynamo):
 
 
 def export_all(tally, folder, title, x, edges, rng, most_layers):
-    """Exports models with the widths of real graphs and different numbers of layers, and compares them with the JSON models."""
+    """Exports models of 1 to `most_layers` layers for the features of a graph, and compares them with the same models as
+    JSON."""
     graph = os.path.join(folder, "export_graph.npz")
     np.savez(graph, x=x, edge_index=edges)
     for kind in TYPES:

@@ -45,7 +45,7 @@ def feed(graph, sizes, rng):
     """Returns random inputs for a block: a graph in compressed rows, with rows without edges and a hub, and its values."""
     rows, targets, edges, used = sizes
     ends = np.sort(rng.integers(0, used + 1, targets))
-    ends[targets // 2:] = used  # the vertex before the middle is a hub; those after it have no edges
+    ends[targets // 2:] = used  # vertex targets // 2 gets all remaining edges, as a hub; the vertices after it have none
     offsets = np.concatenate([[0], ends])
     sources = np.where(np.arange(edges) < used, rng.integers(0, rows, edges), rows - 1)
     destinations = np.minimum(np.searchsorted(ends, np.arange(edges), side="right"), targets - 1)

@@ -170,7 +170,7 @@ def check_page(tally, browser, folder, name, has_run, *arguments):
 
 def check_hostile(tally, browser, folder, made, costs):
     """Checks that a file name with HTML in it is shown as text."""
-    model = os.path.join(os.path.dirname(made["model"]), HOSTILE)  # in the folder of its weights
+    model = os.path.join(os.path.dirname(made["model"]), HOSTILE)  # the model must be in the folder of its weights
     shutil.copy(made["model"], model)
     case = Case(tally, browser, folder, "hostile", "plan", "--model", model, "--graph", made["graph"], *costs)
     title = case.page.evaluate("document.querySelector('h1').textContent")

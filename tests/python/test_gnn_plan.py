@@ -188,8 +188,8 @@ def check_resume(tally, asked, path):
 
 
 def check_kills(tally, folder, rng):
-    """Kills runs at random moments, some of them repeatedly, and resumes them: the results must be equal, and the file with
-    the state must be removed."""
+    """Kills runs at random moments, some of them repeatedly, and resumes them: the results must equal those of a run that was
+    not killed, and the file with the state must be removed."""
     n, m, k = 8000, 60000, 4
     graph, path = os.path.join(folder, "killed_graph.npz"), lambda name: os.path.join(folder, f"killed_{name}")
     np.savez(graph, edge_index=rng.integers(0, n, (2, m)), x=rng.standard_normal((n, 24)).astype(np.float32))

@@ -118,7 +118,7 @@ def test_bench(folder):
     check(result.get("interrupted") is True and 0 < result["runs"] < 100000000, f"bench does not say that it was interrupted: {out[:300]}")
     status, out, err = interrupt_bench(folder, "--in-flight", "2")
     check(status == 130 and "median" in out and "interrupted after" in out, f"bench in flight: status {status}: {out} {err}")
-    # interrupted in the first configuration (--threads) or the first burst of runs (--compare-with)
+    # The signal comes during the first configuration (--threads) or the first burst of runs (--compare-with).
     for several in (["--threads", "1,2"], ["--compare-with", "npu,cpu"]):
         status, out, err = interrupt_bench(folder, "--json", *several)
         result = json.loads(out) if out else {}

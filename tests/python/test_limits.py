@@ -27,7 +27,7 @@ import models
 
 MODELS, MOST_BYTES = 100, 200e6
 SANITIZED = 80e6  # a build that needs more than this for a single node has a sanitizer
-SMALL = 48 << 20  # models whose largest value at run time is larger may need more memory to run
+SMALL = 48 << 20  # a model with a value larger than this at run time may need more memory to run
 UNKNOWN = 1 << 62
 PATIENCE = 120  # seconds to wait for what should take a few seconds
 SOME_USER = 54321  # a user id that no process has
@@ -151,7 +151,8 @@ def hostile(seed, path):
 
 
 def peak(*command):
-    """Runs the command. Returns (exit status, peak memory in bytes, standard error). A runaway ends at the limit on address space."""
+    """Runs the command. Returns (exit status, peak memory in bytes, standard error). A limit on address space ends a command
+    that would fill the memory of the machine."""
     def limit():
         most = (1 << 30) if command[0] == "run" else (4 << 30)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -156,7 +156,8 @@ def recurrence(r, op):
     if r.random() < 0.5:
         names = [r.choice(BOUNDED if each > 1 and i % each == 0 else STEADY) for i in range(each * d)]
         attributes["activations"] = names
-        if {"Affine", "ScaledTanh"} & set(names) or r.random() < 0.5:  # implementations have different defaults for these two
+        # Affine and ScaledTanh always get their parameters, because implementations have different defaults for them.
+        if {"Affine", "ScaledTanh"} & set(names) or r.random() < 0.5:
             alphas = [r.uniform(0.1, 0.9) for name in names if FUNCTIONS[name][1] >= 1]
             betas = [r.uniform(0.1, 0.9) for name in names if FUNCTIONS[name][1] == 2]
             attributes |= ({"activation_alpha": alphas} if alphas else {}) | ({"activation_beta": betas} if betas else {})

@@ -22,7 +22,8 @@ F32, F64, F16, BF16 = (np.dtype(t) for t in ("float32", "float64", "float16", ml
 FLOATS = [F32, F32, F64, F16, BF16]
 # allowed relative and absolute error; other dtypes must be equal
 TOLERANCES = {F32: (1e-4, 2e-5), F64: (1e-9, 1e-11), F16: (5e-3, 2e-3), BF16: (4e-2, 2e-2)}
-NARROW = {"GridSample", "DeformConv", "RoiAlign"}  # the reference evaluator computes the coordinates of these in f32 for every dtype
+# Operators whose coordinates the reference evaluator computes in f32 for every dtype.
+NARROW = {"GridSample", "DeformConv", "RoiAlign"}
 
 
 class Case:

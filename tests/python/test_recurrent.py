@@ -2,9 +2,9 @@
 
     python tests/python/test_recurrent.py [--count N] [--first SEED]
 
-Random are the sizes, which are near those of the kernel's panels and chunks, the directions, the sequence lengths, the
-peepholes, and the initial and final states. The results must be equal bit for bit for any number of threads, and if the weights
-are packed in each run.
+The sizes (near those of the kernel's panels and chunks), the directions, the sequence lengths, the peepholes, and the initial
+and final states are random. The results must be equal bit for bit for any number of threads, and if the weights are packed in
+each run.
 """
 import sys
 

@@ -83,8 +83,8 @@ static void linear(decoder *d, const char *input, const char *output, int64_t fr
 }
 
 /* Adds a key or value cache of the current layer: the input `name`, and the output "new_" + `name`, both with the layer's
- * number appended. The output is the input with the value `rows` appended or, in a cache of fixed size, written at the
- * positions. */
+ * number appended. The output is the input with new rows: appended at the end if the caches grow, otherwise written at the
+ * positions. `rows` is the name, without the layer's number, of the value with the new rows. */
 static void cache(decoder *d, const char *name, const char *rows) {
   char input[16], output[16], list[64];
   snprintf(input, sizeof input, "%s%d", name, d->layer);

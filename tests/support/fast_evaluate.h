@@ -1,6 +1,6 @@
-/* Runs a graph node by node with the fast kernels. A device that uses these kernels must give bit for bit the same results,
- * regardless of the order of nodes, the memory layout and the partitions. The kernels themselves are compared with the reference
- * loops elsewhere (tests/operators, --verify). */
+/* Runs a graph node by node with the fast kernels. A device that uses these kernels must give bit for bit the results of this
+ * function, regardless of the order of nodes, the memory layout and the partitions. The kernels themselves are compared with
+ * the reference loops elsewhere (tests/operators, --verify). */
 #ifndef CLEAVE_TESTS_FAST_EVALUATE_H
 #define CLEAVE_TESTS_FAST_EVALUATE_H
 

@@ -48,7 +48,8 @@ static interposer *make_device(schedule *s, uint32_t device) {
                             .user_data = &s->strikers[device]});
 }
 
-/* Checks a message of the log. It must name the call of each fault that it mentions, like any other report. */
+/* Checks a message of the log if it mentions a fault: like any other report, it must then name the device, the partition and
+ * the call of each fault that it mentions. */
 static void hear(void *user_data, int level, const char *text) {
   world *w = user_data;
   (void)level;

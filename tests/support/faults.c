@@ -224,9 +224,9 @@ static bool names_place(const char *text, interposer_slot slot) {
          strstr(text, "copies to and from") != NULL;
 }
 
-/* Whether the partition that the text names runs on the device; true if the text names none. The number of a partition is that
- * of the plan only if there is no fallback and no partition was divided. Otherwise nothing is checked, and the result is
- * true. */
+/* Whether the partition that the text names runs on the device; true if the text names none. The number in the text is that of
+ * a partition of the plan only if there is no fallback and no partition was divided. Otherwise nothing is checked, and the
+ * result is true. */
 static bool is_partition_of(const world *w, const char *text, uint32_t device) {
   const char *at = strstr(text, "partition ");
   unsigned p;
@@ -274,8 +274,8 @@ void world_check_report(world *w, const char *report, const char *what) {
 
 /* ---- Playing ---- */
 
-/* Time limits of devices in schedules that hang. On a loaded machine, devices that work may exceed a limit as well. Such a
- * schedule is repeated with the next limit. */
+/* Time limits of devices in schedules that hang. On a loaded machine, devices that work may exceed a limit as well. If this
+ * happens, the schedule is repeated with the next, longer limit. */
 static const double time_limits_s[] = {0.004, 0.04, 0.4, 4};
 enum { TIME_LIMITS = sizeof time_limits_s / sizeof *time_limits_s, SECONDS_EACH = 30, RUNS = 3 };
 

@@ -59,7 +59,7 @@ typedef struct schedule {
   bool is_open;         /* the graph's sizes are open, and differ from run to run */
   bool is_cached;       /* executables are in a cache before the first fault */
   bool claims, finishes;
-  uint64_t left;        /* which of the following calls fails or hangs: 1 is the next one */
+  uint64_t left;        /* which of the calls that `kind` is about fails or hangs, counted from now on; 1 is the next one */
   interposer_slot slot; /* the slot that fails, for FAULT_SLOT and FAULT_SLOT_AT */
   interposer_action action;
   clv_status status;
@@ -84,7 +84,7 @@ void schedule_draw(schedule *s, uint64_t seed, bool no_fallback);
 void schedule_aim(schedule *s, interposer_slot slot, interposer_action action, uint64_t at);
 interposer_fate schedule_strike(void *striker, const interposer_call *call); /* the hook of the devices that may fail */
 void schedule_arm(schedule *s, bool is_armed);
-void schedule_reach(schedule *s, fault_stage now); /* if faults begin at this stage, arms: calls may fail from now on */
+void schedule_reach(schedule *s, fault_stage now); /* if the faults begin at the stage `now`: lets calls fail from now on */
 
 typedef struct world {
   schedule *schedule;
@@ -107,7 +107,7 @@ CLV_PRINTF(2, 3) void world_complain(world *w, const char *format, ...);
 void world_check_report(world *w, const char *report, const char *what);
 
 /* Opens the devices, makes the graph, its inputs and expected outputs, and plans. Returns whether there is a plan. If there is
- * none, a fault must be the reason. The caller closes the world in both cases. */
+ * none, checks that the error reports a fault. The caller closes the world in both cases. */
 bool world_open(world *w, schedule *s);
 void world_close(world *w);
 clv_status world_run(world *w, clv_session *session, uint32_t shape, clv_error *error);

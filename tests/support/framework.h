@@ -1,5 +1,5 @@
-/* Shared by the tests of the frameworks' devices: the path of the library, machines with one option, and the tests that are the
- * same for every framework. */
+/* Shared by the tests of the frameworks' devices: the path of the library, machines whose devices are opened with an option,
+ * and the tests that are the same for every framework. */
 #ifndef CLEAVE_TESTS_FRAMEWORK_H
 #define CLEAVE_TESTS_FRAMEWORK_H
 
@@ -152,7 +152,7 @@ static inline void check_options(const char *device, const char *const *good, si
 }
 
 /* Checks that the library at the path `said`, given by the environment variable `variable`, is rejected with the message
- * `expected`. No library may have been loaded before in this process. */
+ * `expected`. Call it before this process has loaded a library of the framework, because a loaded library is kept. */
 static inline void check_wrong_library(const char *device, const char *variable, const char *said, const char *expected) {
   machine m;
   clv_error error = {0};

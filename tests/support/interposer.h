@@ -55,9 +55,9 @@ typedef struct interposer_call {
   uint32_t device;      /* index among the devices opened through this interposer */
   uint64_t number;      /* number of the call among all calls, from 1 */
   uint64_t slot_number; /* number of the call among the calls of its slot, from 1 */
-  const void *object;   /* the buffer, event, weight, executable, instance or capture */
+  const void *object;   /* the stream, buffer, event, weight, executable, instance or capture */
   const void *stream;
-  uint64_t size_bytes; /* size of the buffer that buffer_alloc() creates, or of a copy */
+  uint64_t size_bytes; /* bytes of a new buffer, of a copy or of a saved executable; finish(): number of executables */
   const char *text;    /* open(): the device's name; weight_upload(): the id */
   const clv_graph_view *graph;
   const clv_execute_args *args;

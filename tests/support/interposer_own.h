@@ -25,7 +25,7 @@ typedef struct object {
   void *pointer; /* the pointer that the host has */
 } object;
 
-/* Work enqueued on a stream after it began to hang. */
+/* Work that was enqueued on a stream after the stream began to hang. */
 typedef enum deferred_kind {
   DEFERRED_EXECUTE,
   DEFERRED_COPY_IN,

@@ -10,15 +10,15 @@
  * clv__price_placement(). */
 uint64_t test_placement_ns(const clv__problem *problem, const uint32_t *devices);
 
-/* The sum of one launch per device that runs a node other than a view. */
+/* The sum of the launch times of the devices that run a node other than a view, one launch per device. */
 uint64_t test_launches_once(const clv__problem *problem, const uint32_t *devices);
 
 /* The least cost over all placements that respect pins and verdicts. If `launches`, the cost includes test_launches_once().
  * `best` (indexed by node, may be NULL) receives a placement with this cost. */
 uint64_t test_brute_placement(const clv__problem *problem, bool launches, uint32_t *best);
 
-/* The best groupings of a placement into convex partitions whose graph is acyclic: the least serial time of any within the
- * limits (UINT64_MAX: none is), and the fewest partitions. For up to TEST_BRUTE_GROUP_NODES nodes. */
+/* The best groupings of a placement into convex partitions whose graph is acyclic: the least serial time of the groupings
+ * within the limits (UINT64_MAX: no grouping is), and the fewest partitions. For up to TEST_BRUTE_GROUP_NODES nodes. */
 enum { TEST_BRUTE_GROUP_NODES = 12 };
 typedef struct test_best_groups {
   uint64_t serial_ns;

@@ -36,7 +36,7 @@ typedef struct budgets {
   uint32_t on[MOST_DEVICES], in_space[MOST_SPACES]; /* by device, by space: the nodes there */
   uint64_t rest_ns[MOST_SETS]; /* by set of completed nodes: rest_of(), or UNKNOWN if it is not computed yet */
   /* The following fields depend on the choice of streamed weights. */
-  uint32_t streamed[MOST_DEVICES], read[MOST_DEVICES]; /* by device: streamed weights; weights to decide about */
+  uint32_t streamed[MOST_DEVICES], read[MOST_DEVICES]; /* by device: the streamed weights; all weights that its nodes read */
   uint64_t resident[MOST_SPACES];
   label_list labels[MOST_SETS];
   uint64_t least;
@@ -58,7 +58,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 
 /* ---- Sets of nodes, wherever they run ---- */
 
-/* Whether something outside the set of its producer needs the value. */
+/* Whether the value, which a node of `set` makes, is an output of the graph or is read by a node outside `set`. */
 static bool leaves(const budgets *b, uint32_t value, uint32_t set) {
   return b->problem->is_output[value] || (b->readers[value] & ~set) != 0;
 }
@@ -364,7 +364,7 @@ static void place(budgets *b, uint32_t second) {
   const clv__problem *p = b->problem;
   memset(b->on, 0, sizeof b->on);
   memset(b->in_space, 0, sizeof b->in_space);
-  memset(b->rest_ns, 0xff, sizeof b->rest_ns); /* bytes of UNKNOWN */
+  memset(b->rest_ns, 0xff, sizeof b->rest_ns); /* sets all entries to UNKNOWN */
   for (uint32_t n = 0; n < p->node_count; ++n) {
     b->devices[n] = in(second, n);
     b->on[b->devices[n]] |= 1u << n;

@@ -307,7 +307,8 @@ static void run_move(const clv__problem *problem, const clv__copy *copy, uint64_
     l->ready[(size_t)copy->value * spaces + copy->to] = *start + time;
 }
 
-/* A hosted view is ready with its source. */
+/* Makes the result of each hosted view of partition p ready at the same time as the view's source, because the host only
+ * renames memory. Returns the latest of these times. */
 static uint64_t rename_views(const clv__problem *problem, const clv__cut *cut, uint32_t p, lanes *l) {
   uint32_t spaces = problem->space_count, space = problem->spaces[cut->devices[p]];
   uint64_t end = 0;

@@ -370,8 +370,9 @@ static void draw_weights(draft *d) {
   problem->value_homes = value_homes;
 }
 
-/* Makes some views hosted on some devices, which reject them or would have run them. Their numbers do not change those of other
- * parts. */
+/* Makes some views hosted on some devices (clv__is_hosted()), whether or not these devices supported them, and changes their
+ * sizes, times and savings to match. Uses random numbers of its own, so that a seed draws the same devices, nodes and times
+ * with and without TEST_HOSTED. */
 static void draw_hosted(draft *d, uint64_t seed) {
   clv__problem *problem = d->problem;
   uint16_t *hosted = array(d, problem->node_count, sizeof *hosted);

@@ -25,7 +25,7 @@ typedef enum test_shape {
 enum {
   TEST_PARTIAL = 1u << 0,  /* some devices do not support all nodes */
   TEST_VIEWS = 1u << 1,    /* views, and nodes whose weights are too small to matter */
-  TEST_SAVINGS = 1u << 2,  /* fusions */
+  TEST_SAVINGS = 1u << 2,  /* fusions, which save time */
   TEST_LAUNCHES = 1u << 3, /* launches that take time */
   TEST_SHARED = 1u << 4,   /* devices that share a memory space, with the host or with each other */
   TEST_PINS = 1u << 5,
@@ -33,7 +33,7 @@ enum {
   TEST_WEIGHTS = 1u << 7,
   TEST_HOMES = 1u << 8,   /* weights and values whose device is given by the user */
   TEST_MEMORY = 1u << 9,  /* memory limits: weights may not fit. Not in TEST_ALL: such a problem may have no solution */
-  TEST_HOSTED = 1u << 10, /* with TEST_VIEWS: views that only the host knows on some devices */
+  TEST_HOSTED = 1u << 10, /* with TEST_VIEWS: views that some devices leave to the host (clv__is_hosted()) */
   TEST_ALL = ((1u << 9) - 1) | TEST_HOSTED
 };
 

@@ -20,7 +20,7 @@ static uint32_t cpu_host_threads = 2; /* number of threads of devices that are o
 static clv_dtype cpu_host_precision;  /* option `precision` for graphs that are compiled later */
 static bool cpu_host_tune, cpu_host_deterministic;
 static size_t cpu_host_options_bytes = sizeof(clv_compile_options);
-static size_t cpu_host_fold = SIZE_MAX; /* constants up to this size are folded before compiling */
+static size_t cpu_host_fold = SIZE_MAX; /* values of up to this many bytes are folded before compiling */
 
 typedef struct cpu_host {
   clv_host host;

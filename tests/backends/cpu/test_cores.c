@@ -65,7 +65,7 @@ static int count_elsewhere(int team, const cpu_set_t *set) {
 }
 
 /* Alternates between a device that is bound to one core and a device that may use any core. Then uses the bound device with
- * more threads. */
+ * more threads. In each device, all threads must run on the cores of that device. */
 static void threads_go_where_they_are_told(void **state) {
   (void)state;
   clv_error error = {0};
@@ -108,7 +108,7 @@ static void threads_go_where_they_are_told(void **state) {
   cpu_host_close(&bound);
 }
 
-/* Looks for a NUMA node with cores that this process may use. */
+/* Checks that the number of a NUMA node selects at least one core. Uses the first node with cores that this process may use. */
 static void a_node_is_its_cores(void **state) {
   (void)state;
   clv_error error = {0};

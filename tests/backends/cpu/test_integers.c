@@ -1,6 +1,6 @@
-/* Tests groups between DequantizeLinear and QuantizeLinear that run on integers. The results may differ by at most two steps of
- * the last quantisation grid from those of the reference evaluator, which computes in real numbers. Also tests shapes other than
- * those of compile(), and failing allocations. */
+/* Tests groups of nodes between DequantizeLinear and QuantizeLinear that run on integers. The results may differ by at most two
+ * steps of the last quantisation grid from those of the reference evaluator, which computes in real numbers. Also tests shapes
+ * other than those of compile(), and failing allocations. */
 #include "cpu_host.h"
 
 static const int64_t image[4] = {2, 12, 9, 10};
@@ -166,8 +166,8 @@ static bool is_folded(const clv_graph *graph, const clv__shapes *shapes, const c
   return false;
 }
 
-/* With CLV__FOLD_BUT_QUANTISED, dequantised weights that only products (convolutions and matrix products) read are not folded.
- * All other dequantised weights are. */
+/* With CLV__FOLD_BUT_QUANTISED, dequantised weights that only products (convolutions and matrix products) read are not folded,
+ * so that the products can run on the integers. All other dequantised weights are folded. */
 static void test_folding(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();

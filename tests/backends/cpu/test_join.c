@@ -1,6 +1,6 @@
 /* Tests the elision of Concats over channels: which steps remain if norms, other Concats or other nodes read them, and if they
- * are outputs of the graph. Results are compared with the reference evaluator. For a long chain of Concats, the number of pieces
- * must not grow with the square of its length. */
+ * are outputs of the graph. Results are compared with the reference evaluator. For a long chain of Concats, the number of
+ * inputs of all steps together must not grow with the square of the chain's length. */
 #include "backends/cpu/run/executable.h"
 #include "generator.h"
 
@@ -105,8 +105,8 @@ static void test_layers(void **state) {
   }
 }
 
-/* Each Concat joins the result of the previous one with the input. If the inputs of every Concat were expanded to copies of x,
- * there would be 80,000 pieces. */
+/* Each Concat joins the result of the previous one with the input x. If every Concat became a step that joins copies of x, the
+ * steps together would have 80,000 inputs. */
 static void test_long_chain(void **state) {
   (void)state;
   test_graph t;

@@ -66,8 +66,8 @@ static void check_and_close(compiled *made, uint64_t seed) {
   clv__graph_destroy(graph);
 }
 
-/* OpenMP keeps the threads that it has started. So the small models are compiled before the large one, and nothing runs before
- * the last is compiled. */
+/* The test counts the threads of the process, and OpenMP keeps the threads that it has started. So the small models are
+ * compiled before the large one, and nothing runs before the last is compiled. */
 static void test_threads(void **state) {
   (void)state;
   static const int64_t channels[] = {3, 17, 64, 384}, columns[] = {1, 31, 47, 64};

@@ -118,7 +118,8 @@ static void test_shared(void **state) {
   assert_int_equal(live_bytes, 0);
 }
 
-/* Loads models one after the other. Their weights differ, but have the same names, sizes and often addresses. */
+/* Loads models one after the other. Their weights differ, but have the same names, sizes and often addresses, so that a store
+ * which compares only these would return the packs of an earlier model. */
 static void test_reloaded(void **state) {
   (void)state;
   clv_error error = {0};

@@ -119,7 +119,7 @@ static void test_equal(void **state) {
       {1, 128, 64, 127, false, false, false, "LeakyRelu"}, /* a function that no part can fuse; partial tiles */
       {1, 128, 70, 128, true, true, false,
        "Tanh"}, /* factors folded into the weights; output channels that do not fill the last block */
-      {1, 256, 64, 128, false, true, false, "Relu"}, /* divided into four parts, or into two */
+      {1, 256, 64, 128, false, true, false, "Relu"}, /* divided into two parts, or into four if two need too much scratch */
       {1, 128, 64, 128, true, false, true, "Relu"},  /* a sum with another value: not divided */
       {2, 128, 64, 90, true, false, false, "Relu"},  /* two images, so the channels of a part are not contiguous: not divided */
       {1, 120, 64, 128, true, false, false, "Relu"}, /* half of 120 channels is not a multiple of 16: not divided */

@@ -11,9 +11,9 @@ typedef struct drawing {
 
 static const int64_t image[4] = {1, 16, 8, 8};
 
-/* Builds the graph of a drawing. Its nodes can read the input x and these constants: 1x1 weights w and v, 3x3 weights u, an image
- * k, one number per channel c, the parameters of a normalisation s and n (n is positive), a row of an image r, matrices p and l,
- * and the shapes below. */
+/* Builds the graph of a drawing. Its nodes can read the input x and these constants: w and v: 1x1 weights; u: 3x3 weights; k:
+ * an image; c: one number per channel; s and n: the parameters of a normalisation (n is positive); r: a row of an image; p and
+ * l: matrices; and the shapes below. */
 static clv_graph *draw(const drawing *d) {
   test_graph t;
   const int64_t weights[4] = {16, 16, 1, 1}, channels[4] = {1, 16, 1, 1}, count = 16, row = 8;

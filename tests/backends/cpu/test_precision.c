@@ -38,7 +38,7 @@ static void weight(generator *g, char *name, int32_t rank, const int64_t *dims) 
   clv__builder_type(g->t.builder, id, &type);
 }
 
-/* Another value of the shape of `x`, or `x` itself. */
+/* Returns another value of the shape of `x`, or `x` itself, and marks it as read. */
 static made_value *partner(generator *g, made_value *x) {
   for (int i = g->count - 1; i >= 0; --i) {
     made_value *y = &g->values[i];

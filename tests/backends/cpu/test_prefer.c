@@ -65,7 +65,7 @@ static clv_graph *make_graph(uint64_t seed) {
   return test_graph_end(&g.t, x->name);
 }
 
-/* Counts the selected implementations in the variant. Fails if one remains that should have been replaced. */
+/* Counts the selected implementations in the variant. Fails if an implementation remains that should have been replaced. */
 static void look(const clv__cpu_variant *variant, counts *found, const char *what) {
   for (size_t s = 0; s < variant->step_count; ++s) {
     const clv__cpu_step *step = &variant->steps[s];

@@ -76,7 +76,7 @@ static void make_concat(generator *g, made_value *x) {
   node(g, "Concat", list, add(g, out)->name, &attribute, 1);
 }
 
-/* A convolution that keeps the shape, added to an earlier value that others may read later. */
+/* Adds a convolution that keeps the shape, and the sum of its result and an earlier value, which other nodes may read later. */
 static void make_residual(generator *g, made_value *x) {
   const int64_t dims[4] = {x->dims[1], x->dims[1], 3, 3}, pads[4] = {1, 1, 1, 1};
   char w[16], list[64];

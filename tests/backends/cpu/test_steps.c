@@ -20,8 +20,8 @@ static void weight2(test_graph *t, const char *name, int64_t a, int64_t b) {
   test_graph_weight(t, name, 2, dims);
 }
 
-/* Products with columns that do not fill the last panel, a depth that does not fill the last block, and different following
- * nodes. */
+/* Products of one row and a matrix: with columns that do not fill the last panel, with a depth that does not fill the last
+ * block, and with different nodes after them. */
 static void test_row(void **state) {
   (void)state;
   static const int64_t columns[] = {64, 130, 1000}, depths[] = {3, 70, 512};
@@ -74,7 +74,8 @@ static void test_function_after_winograd(void **state) {
   }
 }
 
-/* Relu before a sum and LeakyRelu after it are the same algorithm of oneDNN with different parameters. */
+/* Relu before a sum and LeakyRelu after it, or the reverse. oneDNN has one algorithm with a parameter for both, so each must
+ * keep its own parameter when both are fused. */
 static void test_one_function_twice(void **state) {
   (void)state;
   const int64_t pads[4] = {1, 1, 1, 1}, weights[4] = {32, 32, 3, 3};
@@ -143,7 +144,8 @@ static void test_resize(void **state) {
   }
 }
 
-/* Fails unless both are equal within 1e-4, with NaN in the same places. At least one element must be NaN, but at most half. */
+/* Fails unless `made` equals `wanted` within 1e-4 and has NaN in the same places. At least one element must be NaN, so that NaN
+ * is tested, but at most half, so that numbers are tested too. */
 static void assert_same_nan(const clv_tensor *made, const clv_tensor *wanted, const char *what) {
   size_t count, nans = 0;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));

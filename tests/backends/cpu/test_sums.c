@@ -7,7 +7,7 @@
 #include "operators/common/exponential.h"
 
 #define SEEDS 160
-#define GELU_TOLERANCE 3e-6 /* absolute for numbers up to 1, relative above */
+#define GELU_TOLERANCE 3e-6 /* allowed error of results with GELU: absolute for numbers up to 1, relative above */
 
 typedef struct generator {
   test_graph t;

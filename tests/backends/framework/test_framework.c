@@ -221,7 +221,7 @@ static clv_status append(void *cookie, const void *data, size_t size_bytes) {
   return CLV_OK;
 }
 
-/* Stored verdicts with random contents, of all lengths: they are ignored. */
+/* Stored verdicts with random contents, of many lengths: they are ignored. */
 static void doubted(void **state) {
   (void)state;
   folder f;

@@ -159,7 +159,8 @@ static void work_close(work *w, rig *r) {
   clv_graph_destroy(w->graph);
 }
 
-/* Enqueues one instance many times, each time with other bindings, before its earlier runs have finished. */
+/* Enqueues one instance many times, each time with other bindings, before its earlier runs have finished. Every run must use
+ * the bindings that it was enqueued with. */
 static void many_runs(void **state) {
   (void)state;
   rig r;

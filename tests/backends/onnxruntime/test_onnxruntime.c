@@ -10,7 +10,8 @@ static bool skipped(void) {
 
 /* ---- The API ---- */
 
-/* Calls API functions that no other test here calls, or whose table position could be confused with a neighbour's. */
+/* Checks the positions of functions in the API table, by calling those that no other test here calls, or whose position could
+ * be confused with a neighbour's. */
 static void places(void **state) {
   (void)state;
   if (skipped()) return;
@@ -106,7 +107,8 @@ static void options(void **state) {
   check_options("onnxruntime:CPU", good, sizeof good / sizeof *good, bad, sizeof bad / sizeof *bad);
 }
 
-/* Two devices with different numbers of threads in one process. */
+/* Two devices with different numbers of threads in one process both give the right results. After the first is closed, closing
+ * the second must work too. */
 static void two_devices(void **state) {
   (void)state;
   if (skipped()) return;

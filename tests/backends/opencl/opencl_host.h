@@ -85,7 +85,7 @@ static inline void ocl_run_open_graph(ocl *o, ocl_run *r, clv_graph *graph, uint
 }
 
 static inline void ocl_run_open(ocl *o, ocl_run *r, clv_dtype dtype, int nodes, uint64_t *seed) {
-  ocl_run_open_graph(o, r, random_graph(&o->counting.allocator, dtype, nodes, seed), seed); /* uses the host's allocator */
+  ocl_run_open_graph(o, r, random_graph(&o->counting.allocator, dtype, nodes, seed), seed); /* uses the counting allocator */
 }
 
 static inline void ocl_run_close(ocl_run *r) {
@@ -136,7 +136,8 @@ static inline size_t bytes_of(const clv_tensor *type) {
   return size_bytes;
 }
 
-/* Allocates a buffer for every input and output. The value is at `offset` in the buffer. Copies the inputs in. */
+/* Allocates a buffer for every input and output. The value begins `offset` bytes after the start of the buffer. Copies the
+ * inputs in. */
 static inline void ocl_memory_open(ocl *o, ocl_run *r, uint64_t offset, ocl_memory *m) {
   const clv_backend *b = o->backend;
   memset(m, 0, sizeof *m);

@@ -73,7 +73,7 @@ static void fingerprints_tell_drivers_apart(void **state) {
   ocl_close(&o);
   const clv__opencl_icd *table;
   assert_ok(clv__opencl_icd_open(&table, &o.error), o.error);
-  clv__opencl_icd *icd = (clv__opencl_icd *)(uintptr_t)table; /* not const itself, although `table` points to const */
+  clv__opencl_icd *icd = (clv__opencl_icd *)(uintptr_t)table; /* the table itself is not const: functions can be replaced */
   true_device_info = icd->clGetDeviceInfo;
   true_platform_info = icd->clGetPlatformInfo;
   icd->clGetDeviceInfo = wordy_device_info;

@@ -146,7 +146,8 @@ static void fused_operands_broadcast(void **state) {
   ocl_close(&o);
 }
 
-/* Instances of one executable with different numbers of rows. Their number was unknown when the executable was compiled. */
+/* Instances of one executable with different numbers of rows. The number of rows was unknown when the executable was
+ * compiled. */
 static void instances_are_for_their_shapes(void **state) {
   (void)state;
   ocl o;

@@ -257,7 +257,8 @@ static void attention(void **state) {
   }
 }
 
-/* Rows with thousands of edges, some of them adjacent. The result of a row must be the same if it is the only row. */
+/* Row 1 has thousands of edges, and in some rounds row 2 as well. The result of row 1 must be the same if it is the only
+ * row. */
 static void hubs(void **state) {
   (void)state;
   static const int64_t edges[] = {4096, 4097, 8192, 12289, 513, 1024, 30000};
@@ -268,7 +269,7 @@ static void hubs(void **state) {
                   columns = i % 4 == 3 ? 10 : 48; /* with 10 columns, two heads share a vector or lanes */
     scene s = make_scene(attends, 40, 500, 3000, edges[i], columns, heads, CLV_F32, CLV_I32, &seed), alone = s;
     int64_t *offsets = s.offsets.data, ends[2];
-    offsets[3] += (s.edges - offsets[3]) * (int64_t)(i % 4) / 4; /* row 2 gets a part of the edges after it */
+    offsets[3] += (s.edges - offsets[3]) * (int64_t)(i % 4) / 4; /* row 2 gets a part of the edges of the rows after it */
     for (int64_t v = 4; v <= 40; ++v) offsets[v] = offsets[v] < offsets[v - 1] ? offsets[v - 1] : offsets[v];
     s.reduce = attends ? NULL : i == 4 ? "max" : "sum";
     run(&s, NULL, 1);
@@ -367,7 +368,8 @@ static void lies(void **state) {
   }
 }
 
-/* Graphs without rows, edges or columns. `sizes` lists rows, data rows, edges, columns. */
+/* Graphs without rows, edges or columns: every element of the result is 0. `sizes` lists the rows of the result, the rows of
+ * the data, edges and columns. */
 static void nothing(void **state) {
   (void)state;
   static const int64_t sizes[][4] = {{0, 3, 0, 5}, {4, 3, 0, 20}, {4, 3, 9, 0}, {0, 1, 0, 0}};

@@ -224,7 +224,8 @@ static void sizes_around_the_pieces(void **state) {
   }
 }
 
-/* More copies than there are pieces, of random sizes, without waiting in between. */
+/* Enqueues more copies than there are pieces of pinned memory, of random sizes, without waiting in between. The bytes must be
+ * right. */
 static void many_in_flight(void **state) {
   (void)state;
   ocl o;
@@ -395,7 +396,8 @@ static void enqueues_that_fail(void **state) {
   }
 }
 
-/* An abandoned device is closed while copies are in flight. */
+/* Closes a device while copies are in flight and its objects still exist. Closing must free the objects, and no copy may access
+ * the host memory afterwards. */
 static void closed_in_between(void **state) {
   (void)state;
   for (int i = 0; i < 10; ++i) {

@@ -10,7 +10,7 @@ enum { MAX_ITEMS = 4, OUTPUTS = 3 };
 
 /* What a handle points to: a tensor, a string, a list or the value of an optional argument. */
 typedef struct object {
-  clv__torch_value items[MAX_ITEMS]; /* of a list; of an optional, items[0] */
+  clv__torch_value items[MAX_ITEMS]; /* the items of a list; items[0]: the value of an optional */
   size_t size;
 } object;
 
@@ -109,7 +109,8 @@ static void take(const clv__torch_argument *argument, bool is_list, bool is_opti
   }
 }
 
-/* Returns a tensor and a list of `list_size` tensors. */
+/* The fake dispatcher: takes the arguments from the stack, and puts a tensor and a list of `list_size` tensors there. Returns
+ * 0, or 1 if the operator is unknown or fails. */
 static int dispatch(const char *op, const char *overload, clv__torch_value *stack, uint64_t abi_version) {
   (void)op, (void)overload, (void)abi_version;
   words = unknown ? "Could not find schema for aten::op." : "the operator failed";
@@ -205,7 +206,7 @@ static void other_numbers_of_outputs(void **state) {
   }
 }
 
-/* Every function that makes an argument fails once. */
+/* Every function that makes an argument fails once. The call must report this, and leave no objects. */
 static void failures_of_memory(void **state) {
   enum { FUNCTIONS = 22 }; /* number of calls of fake functions that make the arguments of run() */
   clv_error error;

@@ -1,5 +1,5 @@
-/* Parsing the calls of ATen operators: the results, and the errors. PyTorch is not needed: the test makes up its numbers for
- * dtypes, layouts and formats. */
+/* Parsing the calls of ATen operators: the results, and the errors. PyTorch is not needed: its numbers for dtypes, layouts and
+ * formats are replaced by invented ones. */
 #include <stdio.h>
 #include <string.h>
 

@@ -153,7 +153,7 @@ static inline void compile_whole(const fake_host *fake, clv_device *device, cons
   clv__arena_finish(&arena);
 }
 
-/* ---- A small graph, for all other tests: y = Relu(x W + b) ---- */
+/* ---- A small graph, for tests that need no random graph: y = Relu(x W + b) ---- */
 
 static inline clv_graph *small_graph(const clv_allocator *allocator, clv_dtype dtype) {
   uint64_t seed = 3;

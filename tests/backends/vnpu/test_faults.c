@@ -63,7 +63,7 @@ static void *wait_for_ever(void *argument) {
   return NULL;
 }
 
-/* No object is destroyed before close(), which must free all of them. */
+/* Closes a device on which a launch hangs. The test destroys no object before that, so close() must free all of them. */
 static void a_device_that_hangs_can_be_closed(void **state) {
   (void)state;
   for (int graph = 0; graph < 2; ++graph) {

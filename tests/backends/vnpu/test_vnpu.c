@@ -197,7 +197,7 @@ static void operands_are_aligned(void **state) {
   fake_rig_finish(&r);
 }
 
-/* A program that stays dynamic checks its operands as it runs. */
+/* A program that stays dynamic checks the alignment of its operands as it runs. */
 static void dynamic_operands_are_aligned(void **state) {
   (void)state;
   fake_host fake;
