@@ -1,5 +1,5 @@
-/* Shape inference of operators that compute: symbols are preserved, ranks may be unknown, and errors name the contradicting
- * values. */
+/* Shape inference of operators that do arithmetic, such as Conv and MatMul: symbolic dims are preserved, ranks may be unknown,
+ * and errors name the contradicting values. */
 #include "support.h"
 
 #include <string.h>

@@ -191,7 +191,8 @@ static void defaults_and_alignment(void **state) {
 
 /* ---- Bodies -------------------------------------------------------------------------------------------------------------- */
 
-/* if c: y = x + x, z = x; else: y = (if d: -x else |x|), z = w. The inner If's captures pass through the outer branch. */
+/* if c: y = x + x, z = x; else: y = (if d: -x else |x|), z = w. The inner bodies read x of the outermost graph, so the body
+ * that contains them must capture x too. */
 static clv_graph *nested_ifs(const clv_allocator *allocator) {
   test_graph g, yes, no, inner_yes, inner_no;
   test_graph_begin(&g, allocator, 1);
@@ -229,8 +230,8 @@ static void ifs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Each iteration does sum += step, stacks the pair of the old and the new sum, and goes on while sum < limit. `step` and `limit`
- * are captured. */
+/* Each iteration does sum += step, appends the pair (old sum, new sum) to an output, and goes on while sum < limit. The body
+ * reads `step` and `limit` of the outer graph. */
 static clv_graph *summing_loop(const clv_allocator *allocator, const char *inputs) {
   test_graph g, body;
   test_graph_begin(&g, allocator, 1);
