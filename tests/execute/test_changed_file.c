@@ -1,5 +1,6 @@
-/* A model file that is changed after it was loaded: truncated, overwritten, replaced or deleted. A change is an error that names
- * the file, never a signal and never the results of other weights. */
+/* A model file that is truncated or overwritten after it was loaded: whatever reads it then fails with an error that names the
+ * file. It never ends with a signal, and never gives the results of other weights. If the file is replaced or deleted, the
+ * graph still has the old file. */
 #define _GNU_SOURCE /* memmem */
 #include <fcntl.h>
 #include <sys/stat.h>

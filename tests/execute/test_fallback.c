@@ -662,7 +662,8 @@ static void what_it_may_still_come_upon(void **state) {
   }
 }
 
-/* A session without a time limit waits for a device that another session marks as lost. */
+/* A session without a time limit waits for a device that hangs. When another session marks the device as lost, the waiting run
+ * must also go on without it. */
 static void given_up_by_another_session(void **state) {
   (void)state;
   for (int has_notify = 0; has_notify < 2; ++has_notify) {

@@ -154,8 +154,9 @@ static clv_graph *chain(const clv_allocator *allocator, uint32_t count, int64_t 
   return test_graph_end(&g, out);
 }
 
-/* Eight products with weights of 4 MiB: one NPU has room for one of them, the other for four. `optimal` fills both, as pins
- * would. */
+/* Eight products with weights of 4 MiB. The first machine has an NPU with room for one of them and an NPU with room for four;
+ * the second has one NPU, with room for four. `optimal` must find a plan that is at least as fast as the one with pins that
+ * fill the NPUs. */
 static void devices_are_filled(void **state) {
   (void)state;
   static const char *const lists[] = {"npu,npu1,cpu", "npu,cpu"};

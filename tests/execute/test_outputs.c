@@ -126,7 +126,7 @@ static void an_output_over_an_input(void **state) {
   clv_session *session = machine_session(plan);
   clv_error error = {0};
   float x[9] = {1, 2, 3, 4, 5};
-  for (size_t shift = 0; shift < 5; shift += 4) { /* overlaps all elements, then all but one */
+  for (size_t shift = 0; shift < 5; shift += 4) { /* the output overlaps all elements of the input, then only the last one */
     for (int i = 0; i < 5; ++i) x[i] = (float)(i + 1);
     clv_tensor input = f32(1, DIMS(5), x), outputs[2] = {f32(1, DIMS(5), x + shift)};
     assert_ok(clv_session_run(session, &input, 1, outputs, 2, &error), error);
