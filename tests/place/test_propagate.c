@@ -480,7 +480,7 @@ static void shapes_attract_no_view(void **state) {
   small_view(&s, 6, x);
   small_weight(&s, 1, CLV__NONE);
   propagate_ok(&o, small_end(&s), false);
-  expect_pass(&o, "3", "01"); /* no device can read its source: the first one */
+  expect_pass(&o, "3", "01"); /* no device that can run the view can read its source, so the first of them gets the view */
   clv__arena_finish(&o.arena);
 }
 
