@@ -52,7 +52,8 @@ static bool is_described(const trial *t, clv_node_id node, uint32_t device) {
   return (npu->operators >> n->op & 1u) != 0 && (n->dtypes & ~npu->dtypes) == 0;
 }
 
-/* A view can be in the memory of every device, because the host renames it where the device rejects it. */
+/* A view can be in the memory of every device, because the host gives the value's bytes the view's name if the device rejects
+ * the view. */
 static bool is_view(const trial *t, clv_node_id node) {
   const char *op = t->drawn.graph->nodes[node].op;
   return strcmp(op, "Identity") == 0 || strcmp(op, "Flatten") == 0;
@@ -291,7 +292,7 @@ static void try_case(uint64_t seed, counts *c) {
   close_trial(&t);
 }
 
-/* Models whose only plan runs the nodes in the order of the list. They were once refused. */
+/* Models whose only plan runs the nodes in the order in which the graph lists them. Planning once refused them. */
 static void the_order_of_the_list_is_tried(void **state) {
   (void)state;
   static const uint64_t seeds[] = {3806, 4631, 4813, 6686};
