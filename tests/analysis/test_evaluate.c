@@ -40,8 +40,8 @@ static clv_status count_values(void *cookie, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-/* Unusual outputs of a graph: an input, an initializer, a value listed twice, a value that a node also reads, and a value that no
- * node reads. Also tests a node with an omitted output. */
+/* Unusual outputs of a graph must have the right values and survive as long as needed: an input, an initializer, a value
+ * listed twice, a value that a node also reads, and a value that no node reads. Also tests a node with an omitted output. */
 static void odd_outputs(void **state) {
   (void)state;
   test_graph g;
@@ -72,7 +72,7 @@ static void odd_outputs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A MaxPool of which only the indices are used, and a node whose only output is omitted (an error). */
+/* A MaxPool must run if only its second output, the indices, is used. A node whose only output is omitted is an error. */
 static void first_output_left_out(void **state) {
   (void)state;
   const float x[] = {1, 4, 2, 3, 0, 9};
@@ -164,7 +164,8 @@ static void errors_name_the_node(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* An input that has an initializer need not be given. Data need not be aligned. */
+/* A caller may leave out an input that has an initializer: its default. The data of initializers and inputs need not be
+ * aligned. */
 static void defaults_and_alignment(void **state) {
   (void)state;
   test_graph g;
