@@ -86,7 +86,8 @@ static void failed_launches_are_named(void **state) {
   }
 }
 
-/* A run that fails because of its data does not prevent later captures and replays. */
+/* A run that fails because of its data (here an index out of range) does not count as a failed capture, which would not be
+ * tried again. */
 static void data_that_is_wrong(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {

@@ -51,7 +51,7 @@ static void no_copy_for_a_rejected_view(void **state) {
   }
 }
 
-/* A device alone runs a model with views that it rejects. */
+/* A device alone can run a model with views that it rejects, because the host takes care of them. No other device is needed. */
 static void the_device_is_enough(void **state) {
   (void)state;
   static const char *const specs[] = {NPU("npu", "")};
@@ -67,7 +67,7 @@ static void the_device_is_enough(void **state) {
   machine_close(&m);
 }
 
-/* An output is a view of an input, and nothing else reads the input in host memory. */
+/* An output is a view of an input, and no node reads the input in host memory: the input must be there for the output alone. */
 static void an_input_becomes_an_output(void **state) {
   (void)state;
   static const char *const specs[] = {NPU("near", "\"memory_space\": \"host\", "), NPU("far", "")};

@@ -204,7 +204,8 @@ static void graphs_are_bound_again(void **state) {
   close_scene(&s);
 }
 
-/* A device that cannot change the bindings of a capture executes for some runs, and then captures again. */
+/* If a device cannot change the bindings of a capture, some runs after the memory moved are executed without capture, and then
+ * the shape is captured again. */
 static void graphs_are_captured_again(void **state) {
   (void)state;
   scene s;

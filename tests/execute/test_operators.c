@@ -190,7 +190,7 @@ static void fused_nodes_are_named(void **state) {
   end(&r);
 }
 
-/* Sizes depend on data, so the CPU runs node by node. */
+/* If sizes depend on data, the CPU runs node by node. It must report times of all nodes then too. */
 static void node_by_node(void **state) {
   (void)state;
   running r;

@@ -110,7 +110,8 @@ static void memory_is_whose_it_says(void **state) {
   machine_close(&m);
 }
 
-/* The memory given for `y` is that of the input `x`, and `z` reads `x` after `y` is computed. */
+/* The memory given for the output `y` is that of the input `x`, and `z` reads `x` after `y` is computed. `z` must be right all
+ * the same. */
 static void an_output_over_an_input(void **state) {
   (void)state;
   machine m;
@@ -141,7 +142,8 @@ static void an_output_over_an_input(void **state) {
   machine_close(&m);
 }
 
-/* The next partition reads `y` from the caller's memory. */
+/* The output `y` is written to memory of the caller, and nodes of this and of other partitions read it there, even if it is
+ * unaligned. */
 static void outputs_read_inside_from_the_callers_memory(void **state) {
   (void)state;
   machine m;

@@ -264,7 +264,8 @@ static void shapes_in_random_order(void **state) {
   each_with_a_session(false, run_phase, 0.2);
 }
 
-/* A cache that always admits the latest capture would have no hits. */
+/* Runs use more shapes than there are captures, in cyclic order. A cache that always admits the latest capture would have no
+ * hits. */
 static void shapes_in_cyclic_order(void **state) {
   (void)state;
   each_with_a_session(true, run_phase, 0.2);

@@ -102,7 +102,8 @@ static void to_each_shape(void **state) {
   }
 }
 
-/* Other sets stay, but captures of the shapes that were replaced are released. */
+/* clv_session_resize() replaces the shapes used last: their captures are released. What the session has for other shapes
+ * stays. */
 static void resize_with_captures(void **state) {
   (void)state;
   scene s;
