@@ -141,7 +141,8 @@ static void test_pairs(void **state) {
   }
 }
 
-/* Tests rows that are long enough to be divided among threads, with an input that has one element per row. */
+/* Tests rows that are long enough to be divided among threads, with a second input that has one element per row: each thread
+ * must find the right one. */
 static void test_long_rows(void **state) {
   enum { ROWS = 3, LENGTH = 90001 };
   clv_tensor inputs[2] = {case_tensor(CLV_F32, 2, (int64_t[]){ROWS, LENGTH}), case_tensor(CLV_F32, 2, (int64_t[]){ROWS, 1})};
