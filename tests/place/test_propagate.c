@@ -187,7 +187,8 @@ static void the_four_sweeps(void **state) {
   }
 }
 
-/* Two chains interleaved in the list: neighbours in the list are not neighbours in the graph. */
+/* Two chains alternate in the list of nodes, so neighbours in the list are not neighbours in the graph. `propagate` spreads
+ * devices along the list, `propagate-graph` along the edges. */
 static void edges_and_not_neighbours(void **state) {
   (void)state;
   small s;
