@@ -323,8 +323,8 @@ static void plans_keep_limits_and_refusals_are_true(void **state) {
   assert_true(c.refused > count / 20 && c.by_memory > count / 50 && c.proved > count / 100 && c.groupings > c.proved);
 }
 
-/* The sum reads two values, one more than a partition may, unless it is in the partition that computes one of them. In the
- * order of the list, another node comes between. */
+/* The node `sum` reads `x` and `a`, but a partition may read only one value from outside. So `sum` must be in the partition of
+ * `first`, which computes `a`, although `between` stands between them in the list of nodes. */
 static void a_node_joins_the_producers_of_its_inputs(void **state) {
   (void)state;
   machine m;
