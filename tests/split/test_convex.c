@@ -291,7 +291,8 @@ static void expect_counts(list *l, clv__arena *arena, uint32_t linear, uint32_t 
   assert_int_equal(bound_of(problem, l->devices, arena), fewest);
 }
 
-/* A decoder of 28 layers on the device. In each layer, two nodes (the Concats of keys and of values) run on the host. */
+/* A decoder of 28 layers on the device. In each layer, two nodes (the Concats of keys and of values) run on the host. The
+ * convex split needs two partitions per layer, the linear split four. */
 static void a_decoder_with_two_strangers_a_layer(void **state) {
   (void)state;
   clv__arena arena;
