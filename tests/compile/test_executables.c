@@ -1,5 +1,5 @@
-/* Executables of plans: which ones sessions share, which ones the cache returns, and the reasons if it does not. The virtual NPU
- * can save executables and has weights above 4 KiB uploaded; the CPU does neither. */
+/* Executables of plans: which ones sessions share, which ones the cache returns, and the reasons that are reported if it
+ * returns none. The virtual NPU can save executables and has weights above 4 KiB uploaded; the CPU does neither. */
 #include "../cache/folder.h"
 #include "machine.h"
 
