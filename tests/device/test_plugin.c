@@ -1,5 +1,5 @@
-/* Tests plugins: loading by path, by device name, and all at once; rejected plugins and their messages; keys of options;
- * lists of devices, also "auto". The plugins are in tests/plugins. */
+/* Tests plugins: loading by path, by device name, and all at once; rejected plugins and their messages; unknown keys of
+ * options; lists of devices, also "auto". The plugins are in tests/plugins. */
 #include "../cache/folder.h"
 #include "device/device.h"
 #include "machine.h"
