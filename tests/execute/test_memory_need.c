@@ -1,6 +1,6 @@
-/* A session takes no more memory than its plan states, and the plan states no more than the devices have. Random models on one or
- * two virtual NPUs with random memories, with and without the CPU, for all strategies. On one device, more memory never makes a
- * plan slower. On several, `optimal` fills the devices. */
+/* A session takes no more memory than its plan states, and the plan states no more than the devices have. Random models on one
+ * or two virtual NPUs with random memories, with and without the CPU, for all strategies. On one device, more memory never
+ * makes a plan slower. On several devices, `optimal` uses the memory of all of them. */
 #include "machine.h"
 
 enum { ROWS = 8, WIDTH = 64, MOST_NODES = 24 };
