@@ -1,7 +1,7 @@
 /* Random models on two or three virtual NPUs and the CPU, with random limits of memory, inputs, nodes, operators and dtypes
  * (support/limited.h), for all strategies. Every plan keeps the limits, runs, and gives the right result. Every refusal names
- * what cannot be satisfied. If a small model is refused, no plan exists (support/plan_brute.h). A failure prints the seed;
- * CLEAVE_TEST_SEED=N tries only that one. */
+ * what cannot be satisfied. If a small model is refused, brute force tries all its plans (support/plan_brute.h): only in about
+ * one of 1,000 cases may one exist after all. A failure prints the seed; CLEAVE_TEST_SEED=N tries only that one. */
 #include "execute/session.h"
 #include "fast_evaluate.h"
 #include "limited.h"
