@@ -1,5 +1,5 @@
-/* Shape inference of operators that compute: symbols are preserved, ranks may be unknown, and errors name the contradicting
- * values. */
+/* Shape inference of operators that do arithmetic, such as Conv and MatMul: symbolic dims are preserved, ranks may be unknown,
+ * and errors name the contradicting values. */
 #include "support.h"
 
 #include <string.h>
@@ -75,7 +75,8 @@ static void test_symbols_stay(void **state) {
   assert_dims(&y, 4, (int64_t[]){N, 3, UNKNOWN, 10});
 }
 
-/* Each case is rejected, with a message that has the contradicting values. */
+/* Each case must be rejected with a message that states the contradicting values, so that the user can find them
+ * in the model. */
 static void test_contradictions(void **state) {
   (void)state;
   clv_tensor y;

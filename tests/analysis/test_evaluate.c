@@ -40,8 +40,8 @@ static clv_status count_values(void *cookie, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-/* Unusual outputs of a graph: an input, an initializer, a value listed twice, a value that a node also reads, and a value that no
- * node reads. Also tests a node with an omitted output. */
+/* Unusual outputs of a graph must have the right values and survive as long as needed: an input, an initializer, a value
+ * listed twice, a value that a node also reads, and a value that no node reads. Also tests a node with an omitted output. */
 static void odd_outputs(void **state) {
   (void)state;
   test_graph g;
@@ -72,7 +72,7 @@ static void odd_outputs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A MaxPool of which only the indices are used, and a node whose only output is omitted (an error). */
+/* A MaxPool must run if only its second output, the indices, is used. A node whose only output is omitted is an error. */
 static void first_output_left_out(void **state) {
   (void)state;
   const float x[] = {1, 4, 2, 3, 0, 9};
@@ -164,7 +164,8 @@ static void errors_name_the_node(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* An input that has an initializer need not be given. Data need not be aligned. */
+/* A caller may leave out an input that has an initializer: its default. The data of initializers and inputs need not be
+ * aligned. */
 static void defaults_and_alignment(void **state) {
   (void)state;
   test_graph g;
@@ -191,7 +192,8 @@ static void defaults_and_alignment(void **state) {
 
 /* ---- Bodies -------------------------------------------------------------------------------------------------------------- */
 
-/* if c: y = x + x, z = x; else: y = (if d: -x else |x|), z = w. The inner If's captures pass through the outer branch. */
+/* if c: y = x + x, z = x; else: y = (if d: -x else |x|), z = w. The inner bodies read x of the outermost graph, so the body
+ * that contains them must capture x too. */
 static clv_graph *nested_ifs(const clv_allocator *allocator) {
   test_graph g, yes, no, inner_yes, inner_no;
   test_graph_begin(&g, allocator, 1);
@@ -229,8 +231,8 @@ static void ifs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Each iteration does sum += step, stacks the pair of the old and the new sum, and goes on while sum < limit. `step` and `limit`
- * are captured. */
+/* Each iteration does sum += step, appends the pair (old sum, new sum) to an output, and goes on while sum < limit. The body
+ * reads `step` and `limit` of the outer graph. */
 static clv_graph *summing_loop(const clv_allocator *allocator, const char *inputs) {
   test_graph g, body;
   test_graph_begin(&g, allocator, 1);

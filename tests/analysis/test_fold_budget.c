@@ -1,6 +1,6 @@
-/* Small models whose constants would fill the memory if planning computed them all: constants of gigabytes, chains that double,
- * products, repetitions, in the graph and in the branches of an If. Inference must stay within its budget, and must still compute
- * the small constants. */
+/* Small models whose constants would fill the memory if planning computed them all: constants of gigabytes, chains that
+ * double, products, repetitions, in the graph and in the branches of an If. Inference must keep its limit on the bytes of
+ * computed constants, and must still compute the small constants. */
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -179,8 +179,8 @@ static void fill_and_negate(uint64_t fold_bytes, int64_t count, bool *is_filled,
   clv_graph_destroy(graph);
 }
 
-/* The graph's option fold_bytes changes the budget. A constant that repeats one element costs little of the budget, because it
- * occupies only 2^-10 of its size in memory. */
+/* The option fold_bytes changes the limit on the bytes of computed constants. A constant that repeats one element counts
+ * little towards the limit, because it occupies only 2^-10 of its size in memory. */
 static void the_limit_is_an_option(void **state) {
   (void)state;
   static const struct {
@@ -201,7 +201,8 @@ static void the_limit_is_an_option(void **state) {
   }
 }
 
-/* The budget grows with the weights, so weights of any size are transposed and converted at plan time. */
+/* The limit on the bytes of computed constants grows with the weights, so weights of any size are transposed and converted
+ * when a model is planned, and not in every run. */
 static void weights_fold(void **state) {
   (void)state;
   const int64_t dims[] = {3000, 3000};

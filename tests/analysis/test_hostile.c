@@ -148,8 +148,9 @@ static int run_kernel(hostile *h, const clv__op *op, int32_t opset) {
                            .output_count = h->output_count,
                            .error = &error};
   for (uint32_t i = 0; i < h->output_count; ++i) {
-    if (!clv__tensor_is_static(&h->outputs[i]))
-      return 0; /* the input that gives the shape is not a vector of integers; the evaluator rejects this too */
+    /* If the shape depends on an input that is not a vector of integers, the evaluator rejects the node before it runs the
+     * kernel. */
+    if (!clv__tensor_is_static(&h->outputs[i])) return 0;
     if (!clv__tensor_size_bytes(&h->outputs[i], &bytes[i]) || bytes[i] > LIMIT) return 0;
   }
   if (!clv__kernel_accepts(kernel, &call, reason)) {

@@ -204,7 +204,7 @@ static bool run_kernel(victim *v, const char *op, clv_tensor *output, uint32_t r
 }
 
 /* Calls inference, and the kernel unless `blind`. If `blind`, the inputs have no data and some of their dims are unknown or
- * huge. */
+ * huge. Returns whether the kernel ran and succeeded. */
 static bool attack(victim *v, const char *op, bool blind) {
   const clv__op *entry = clv__op_find("", op);
   clv_tensor output = {.rank = CLV_RANK_UNKNOWN}, shapes[MAX_INPUTS];
@@ -282,7 +282,8 @@ static void changed_cases_get_an_answer(void **state) {
   }
   free(v);
   assert_true(cases > 150 && whole > 150);
-  assert_true(ran > 20 * whole); /* most changed cases still run */
+  /* Per case, more than 20 of the 60 calls run the kernel. If nearly all were rejected, the kernels would not be tested. */
+  assert_true(ran > 20 * whole);
 }
 
 int main(void) {

@@ -128,7 +128,8 @@ static void test_contents(void **state) {
 #undef ROW
 }
 
-/* Exporters write Where(Equal(shape, -1), other, shape). The known elements of `other` must pass through the Where. */
+/* Exporters write Where(Equal(shape, -1), other, shape) to compute a shape. An element of the result must be known if the
+ * condition is known, or if it is the same in both branches; otherwise inference could not find the shape. */
 static void test_where_contents(void **state) {
   const int64_t n = CLV__ELEMENT_SYMBOL(N);
   clv__content condition = {true, 3, {0, 1, CLV__ELEMENT_UNKNOWN}}, a = {true, 1, {5}}, b = {true, 3, {n, 7, 5}};

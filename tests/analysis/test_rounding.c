@@ -1,4 +1,5 @@
-/* How often the values of a partition were rounded, and the quantisation grids on which their numbers lie. */
+/* For each value of a partition: how many roundings to integers are on the way to it, and the step of the quantisation grid on
+ * which its numbers lie. Verification needs both, because two correct results may differ by a few steps. */
 #include "models.h"
 #include "support.h"
 

@@ -84,7 +84,8 @@ static void symbols_travel(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* The elements of a shape pass through each operator that may stand between Shape and Reshape. */
+/* Inference must know the elements of a shape tensor after each operator that exporters put between Shape and Reshape;
+ * otherwise it could not find the shape after the Reshape. */
 static void content_passes(void **state) {
   (void)state;
   test_graph g;
@@ -136,7 +137,7 @@ static void content_passes(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Given sizes that must be rejected, with the expected message. */
+/* Sizes that a caller gives for symbolic dimensions or inputs, and that inference must reject with the expected message. */
 static void given_refused(void **state) {
   (void)state;
   static const struct {
@@ -201,8 +202,8 @@ static void folding(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Large constants that repeat the same element share a mapping, whatever their shapes. Constants of another value and small
- * constants do not. */
+/* Large constants that repeat the same element share one mapping of memory, whatever their shapes. Small constants do not, and
+ * constants of different values do not share with each other. */
 static void repeated_values(void **state) {
   (void)state;
   const struct {
@@ -408,8 +409,8 @@ static void branches(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A loop with two carried values, one to which each iteration appends the rows of x and one that does not change. It also stacks
- * x + x. */
+/* A loop with two carried values, one to which each iteration appends the rows of x and one that does not change. Each
+ * iteration also appends x + x to another output. */
 static clv_graph *growing_loop(const clv_allocator *allocator, bool trips_known, test_graph *g) {
   test_graph body;
   test_graph_begin(g, allocator, 1);
@@ -483,7 +484,8 @@ static void deep_bodies(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Add of opset 6 is rejected, because it broadcasts along an attribute's axis. Not has had the same meaning since opset 1. */
+/* Add of opset 6 is rejected, because its attribute `axis` selects the dims to broadcast, which is not supported. Not has had
+ * the same meaning since opset 1. */
 static void old_opsets(void **state) {
   (void)state;
   static const struct {

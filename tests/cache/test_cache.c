@@ -245,7 +245,7 @@ static void truncated_and_longer(void **state) {
   folder_remove(f.path);
 }
 
-/* Tests a valid file under the name of another key. */
+/* A valid file under the name of another key must be rejected: it would give the payload of the other key. */
 static void renamed(void **state) {
   (void)state;
   folder f;
@@ -270,7 +270,8 @@ static void renamed(void **state) {
   folder_remove(f.path);
 }
 
-/* Tests forged files: a byte of the header is changed, and the stored hash is recomputed to match. */
+/* Tests forged files: a byte of the header is changed, and the stored hash is recomputed to match. They may be accepted or
+ * rejected, but must do no harm. */
 static void honest_looking(void **state) {
   (void)state;
   folder f;
@@ -513,7 +514,7 @@ static void cannot_be_saved(void **state) {
   folder_remove(f.path);
 }
 
-/* Lets each allocation fail in turn. */
+/* Lets each allocation fail in turn. Nothing may leak, and no damaged file may remain. */
 static void no_memory(void **state) {
   (void)state;
   folder f;

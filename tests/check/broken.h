@@ -1,6 +1,6 @@
-/* A backend that wraps a correct one and breaks one promise, which the conformance kit must find. It passes on the handles of
- * the wrapped backend; facts about executables and instances that a fault needs are in a separate list. The headings below name
- * the sections of the kit that must find the faults. */
+/* A backend that wraps a correct one and breaks one promise, which the conformance kit must find. Its handles are those of the
+ * wrapped backend; what a fault must know about executables and instances is in `broken_things`. The headings in lower case
+ * name the sections of the kit that must find the faults. */
 #ifndef CLEAVE_TESTS_CHECK_BROKEN_H
 #define CLEAVE_TESTS_CHECK_BROKEN_H
 
@@ -80,7 +80,7 @@ static pthread_t broken_main;
 /* ---- Facts about executables and instances ---- */
 
 typedef struct broken_thing {
-  const void *pointer, *of; /* an executable or instance; for an instance: its executable */
+  const void *pointer, *of; /* an executable or an instance; `of`: the executable of an instance, otherwise NULL */
   uint32_t nodes, outputs;
   char op[64]; /* the operator of the executable's node, if it has only one node; otherwise empty */
   bool is_rotten;
@@ -314,7 +314,7 @@ static clv_status broken_execute_last(clv_device *device, clv_instance *instance
   return broken_inner->execute(device, instance, stream, &given, error);
 }
 
-/* Fault stop_untold: if a stopped stream skipped work, its status is CLV_OK instead of CLV_CANCELLED. */
+/* Fault stop_untold: waiting for a stopped stream that skipped work returns CLV_OK instead of CLV_CANCELLED. */
 static clv_status broken_after_stop(clv_status status) {
   return status == CLV_CANCELLED && broken_now == BROKEN_stop_untold ? CLV_OK : status;
 }
@@ -478,7 +478,8 @@ static clv_status broken_captured_launch(clv_device *device, clv_captured *captu
   if (broken_now == BROKEN_crashes) raise(SIGSEGV);
   if (broken_now == BROKEN_exits) _exit(3);
   while (broken_now == BROKEN_hangs) pause();
-  if (broken_now == BROKEN_old_data && last == captured) return CLV_OK; /* the outputs of the last launch are kept */
+  /* Fault old_data: if the same capture is launched again, nothing runs, and the outputs keep the old data. */
+  if (broken_now == BROKEN_old_data && last == captured) return CLV_OK;
   last = captured;
   return broken_inner->capture->launch(device, captured, stream, error);
 }

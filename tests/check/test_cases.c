@@ -59,7 +59,7 @@ static void every_case_is_the_same_twice(void **state) {
     clv__check_case_finish(&two);
     clv__check_case_finish(&other);
   }
-  assert_true(differ > count * 9 / 10); /* the data of other cases are empty, or do not depend on the seed */
+  assert_true(differ > count * 9 / 10); /* in the remaining cases, the data are empty or do not depend on the seed */
 }
 
 static int compare_texts(const void *a, const void *b) {

@@ -1,5 +1,6 @@
-/* Buckets: copies between a tensor and the corner of a larger one, the rule that pads sizes, and the descriptions of padded
- * partitions. A partition that runs on padded inputs gives the same results, bit for bit, as with exact sizes. */
+/* Buckets, the sizes to which inputs of open size are padded for devices with fixed shapes: copies between a tensor and the
+ * corner of a larger one, the rule that pads sizes, and the descriptions of padded partitions. A partition that runs on padded
+ * inputs gives the same results, bit for bit, as with exact sizes. */
 #include "compile/bucket.h"
 #include "machine.h"
 
@@ -166,8 +167,8 @@ static void assert_equal_bits(const clv_tensor *is, const clv_tensor *should, bo
   }
 }
 
-/* Runs the partition node by node with its bucket's types, on padded copies of the inputs of the exact run, and compares its
- * outputs. */
+/* Runs the partition node by node with its bucket's types, on padded copies of the inputs of the run with exact sizes, and
+ * compares the outputs of the two runs. */
 static void check_partition(const clv__bucket_rule *rule, const clv_plan *plan, uint32_t index, const trace *t, bool products) {
   clv_error error = {0};
   const clv_graph *graph = plan->graph;

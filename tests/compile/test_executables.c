@@ -1,5 +1,5 @@
-/* Executables of plans: which ones sessions share, which ones the cache returns, and the reasons if it does not. The virtual NPU
- * can save executables and has weights above 4 KiB uploaded; the CPU does neither. */
+/* Executables of plans: which ones sessions share, which ones the cache returns, and the reasons that are reported if it
+ * returns none. The virtual NPU can save executables and has weights above 4 KiB uploaded; the CPU does neither. */
 #include "../cache/folder.h"
 #include "machine.h"
 
@@ -280,7 +280,8 @@ static void different_models_do_not_share(void **state) {
   machine_close(&m);
 }
 
-/* Creates and destroys models and their executables at random, and checks runs of them. */
+/* Creates and destroys models and their executables at random, and checks runs of them: an executable that several models
+ * share must work until the last of them is destroyed. */
 static void coming_and_going(void **state) {
   (void)state;
   enum { PLACES = 6, STEPS = 150 };
@@ -472,7 +473,8 @@ static void lying_files(void **state) {
   folder_remove(f.path);
 }
 
-/* A stored program of another graph under this graph's key is rejected, unless only names differ. */
+/* A stored program that computes another graph, under the key of this graph, is rejected. If only names differ, it is
+ * accepted. */
 static void programs_of_other_graphs(void **state) {
   (void)state;
   const variant plain = PLAIN;

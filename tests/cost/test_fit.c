@@ -88,7 +88,8 @@ static void copies_are_monotone(void **state) {
 /* ---- Prices derived from blocks ---- */
 
 /* A chain of random operators with known times and savings. Every contiguous part of the chain is a block. The times of some
- * blocks are tripled, as if another program had been running. */
+ * blocks are tripled, as if another program had been running. Even so, the times found must predict the whole chain, and most
+ * blocks. */
 static void solving_finds_the_truth(void **state) {
   (void)state;
   enum { NODES = 24, KINDS = 7 };

@@ -64,7 +64,7 @@ static void fills_the_tables(void **state) {
   done(&s);
 }
 
-/* The tables predict the time of the whole graph in one partition. */
+/* The tables, which were measured on single nodes and blocks, predict the time of the whole graph in one partition. */
 static void whole_is_predicted(void **state) {
   (void)state;
   measured s;

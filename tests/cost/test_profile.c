@@ -80,7 +80,8 @@ static void reads_what_it_wrote(void **state) {
   unlink(path);
 }
 
-/* A new block replaces an old one with the same key. An operator with a new signature is added. */
+/* Measuring again extends the tables: a new block replaces an old one with the same key, and an operator with a new signature
+ * is added. */
 static void extends(void **state) {
   (void)state;
   made_profile p;

@@ -170,7 +170,7 @@ static void rooflines_by_hand(void **state) {
   assert_true(clv__roofline_seconds(&peaks, &work, 50, &by_compute) < 0);
 }
 
-/* The limits are wide, because other programs may use the machine. */
+/* The measured peaks of the host must be plausible. The limits are wide, because other programs may use the machine. */
 static void the_hosts_own(void **state) {
   (void)state;
   for (uint32_t threads = 1; threads <= 3; threads += 2) {
@@ -206,7 +206,8 @@ static void no_memory_for_it(void **state) {
   }
 }
 
-/* The peaks of a device other than a CPU are measured by running nodes. They stay unknown if it supports none of these nodes. */
+/* The peaks of a device other than a CPU are measured by running nodes. They stay unknown if the device supports none of these
+ * nodes. */
 static void of_another_device(void **state) {
   (void)state;
   static const char only_relu[] = "{\"operators\": {\"Gather\": {}}}";

@@ -97,7 +97,8 @@ static void information(void **state) {
   machine_close(&m);
 }
 
-/* A virtual NPU computes on the host's cores, unless its description has a speed model: then it simulates a chip. */
+/* clv_device_info.silicon names the chip that a device really uses. For a virtual NPU it is "cpu", or NULL if its description
+ * has a speed model, because the NPU then simulates a chip of its own. */
 static void silicon(void **state) {
   (void)state;
   static const char *const specs[] = {"all",

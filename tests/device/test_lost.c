@@ -1,5 +1,5 @@
-/* Tests lost devices: the table that takes the place of the backend's, slot by slot, and the moment of the loss while other
- * threads call the device. */
+/* Tests lost devices. Their functions are called no more: a table of functions (slots) that fail or do nothing replaces that
+ * of the backend. Tests each slot, and the loss of a device while several threads call it. */
 #include <pthread.h>
 
 #include "backends/vnpu/vnpu.h"
@@ -30,11 +30,12 @@ static clv_backend table_of_never(size_t from) {
   return table;
 }
 
-/* Also finds a slot that was added to the interface, but not to the lost table. */
+/* The table of a lost device replaces every slot. The test also fails if a slot is added to the interface, but not to that
+ * table. */
 static void has_every_slot(void **state) {
   (void)state;
   const clv_backend backend = table_of_never(offsetof(clv_backend, open)), lost = clv__lost_backend(&backend);
-  assert_string_equal(lost.name, "never"); /* both are parts of cache keys */
+  assert_string_equal(lost.name, "never"); /* name and version are parts of cache keys, so they must stay */
   assert_string_equal(lost.version, "3.4");
   assert_int_equal(lost.struct_size, sizeof lost);
   for (size_t at = offsetof(clv_backend, open); at < sizeof lost; at += sizeof(uintptr_t)) {
@@ -73,12 +74,12 @@ static void has_no_other_slot(void **state) {
 /* Not the address of anything: whatever reads it crashes. */
 #define NO_DEVICE ((clv_device *)8)
 
-#define ASSERT_FAILS(slot, expected, ...)                                               \
-  do {                                                                                  \
-    clv_error failed = {0};                                                             \
-    assert_int_equal(lost.slot(NO_DEVICE, __VA_ARGS__, &failed), expected);             \
-    assert_string_equal(failed.message, TEXT);                                          \
-    assert_int_equal(lost.slot(NO_DEVICE, __VA_ARGS__, NULL), expected); /* no error */ \
+#define ASSERT_FAILS(slot, expected, ...)                                                          \
+  do {                                                                                             \
+    clv_error failed = {0};                                                                        \
+    assert_int_equal(lost.slot(NO_DEVICE, __VA_ARGS__, &failed), expected);                        \
+    assert_string_equal(failed.message, TEXT);                                                     \
+    assert_int_equal(lost.slot(NO_DEVICE, __VA_ARGS__, NULL), expected); /* without a clv_error */ \
   } while (0)
 
 static void slots_with_a_status_fail(void **state) {
@@ -127,7 +128,8 @@ static void slots_with_a_status_fail(void **state) {
   assert_null(opened);
 }
 
-/* Their arguments are no objects either: a function that used them would crash. */
+/* The slots that release or describe something do nothing. The arguments are invalid pointers, so a slot that used them would
+ * crash. */
 static void other_slots_do_nothing(void **state) {
   (void)state;
   const clv_backend every = table_of_never(offsetof(clv_backend, open)), lost = clv__lost_backend(&every);
@@ -215,7 +217,8 @@ typedef struct caller {
   clv_error error; /* of the last call */
 } caller;
 
-/* Calls the device, with optional slots among the calls, until it is lost. The last caller removes it. */
+/* Calls the device, with optional slots among the calls, until it is lost. The first thread that completes ROUNDS rounds
+ * removes the device. */
 static void *call(void *cookie) {
   caller *c = cookie;
   const clv__device *device = c->device;
@@ -246,7 +249,8 @@ static void is_lost_while_others_call_it(void **state) {
     }
     assert_int_equal(lost, 1);
     machine_close(&m);
-    assert_true(interposer_left(faulty) < CALLERS); /* the caller that removed the device had freed its buffer */
+    /* Each thread may have left one buffer, except the one that removed the device: it had freed its buffer before. */
+    assert_true(interposer_left(faulty) < CALLERS);
     interposer_destroy(faulty);
   }
 }

@@ -1,5 +1,5 @@
-/* Tests plugins: loading by path, by device name, and all at once; rejected plugins and their messages; keys of options;
- * lists of devices, also "auto". The plugins are in tests/plugins. */
+/* Tests plugins: loading by path, by device name, and all at once; rejected plugins and their messages; unknown keys of
+ * options; lists of devices, also "auto". The plugins are in tests/plugins. */
 #include "../cache/folder.h"
 #include "device/device.h"
 #include "machine.h"
@@ -215,7 +215,8 @@ static void folders_that_anyone_may_write_to(void **state) {
   folder_remove(f.path);
 }
 
-/* "auto" opens accelerators, then the cpu device, then other devices on the CPU. It lists the skipped ones with reasons. */
+/* "auto" opens accelerators, then the device `cpu`, then other devices that compute on the CPU. It lists skipped backends and
+ * plugins with reasons. */
 static void all_there_are(void **state) {
   (void)state;
   test_allocator counting;
@@ -299,7 +300,7 @@ static void threads(void **state) {
   clv_context_destroy(context);
 }
 
-/* Each allocation fails in turn. */
+/* Each allocation fails in turn. Opening must then return CLV_OUT_OF_MEMORY, and nothing may leak. */
 static void without_memory(void **state) {
   (void)state;
   for (size_t fail_at = 1;; ++fail_at) {

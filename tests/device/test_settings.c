@@ -25,7 +25,7 @@ static clv_status create(const char *environment, const clv_context_options *opt
   return status;
 }
 
-/* Creates a context in this environment and compares its settings with `expected`. */
+/* Creates a context with the environment variables in `environment` and compares its settings with `expected`. */
 static void expect(const char *environment, const clv_context_options *options, clv__settings expected) {
   clv_error error = {0};
   clv_context *context;

@@ -25,7 +25,7 @@ typedef struct scene_options {
   int32_t entries; /* capacity of the capture cache; 0: the default */
   clv_switch prefill;
   uint32_t multiple;          /* bucket sizes are multiples of this; 0: every shape is its own bucket */
-  const char *spec;           /* description of the virtual NPU; NULL: an NPU with fixed shapes */
+  const char *spec;           /* JSON description of the virtual NPU; NULL: an NPU with fixed shapes */
   clv_backend_query_fn query; /* NULL: the query function of the virtual NPU or the CPU */
 } scene_options;
 

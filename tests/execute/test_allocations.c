@@ -1,5 +1,5 @@
-/* A run in the steady state allocates nothing from Cleave's allocator. Allocations of other libraries through malloc() are
- * counted and printed. */
+/* A run in the steady state (the session ran the same shapes before) allocates nothing from Cleave's allocator. Allocations of
+ * other libraries through malloc() are counted and printed. */
 #include "support.h"
 
 #include <errno.h>

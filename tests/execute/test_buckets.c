@@ -295,7 +295,8 @@ static void random_graphs(void **state) {
   run_ways(ways, sizeof ways / sizeof *ways, 40, 200);
 }
 
-/* Devices with fixed shapes that share memory with devices that use exact sizes. */
+/* Devices with fixed shapes share memory with devices that use exact sizes, so the same value exists there with and without
+ * padding. */
 static void shared_memory(void **state) {
   (void)state;
   static const way ways[] = {

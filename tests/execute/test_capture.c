@@ -193,7 +193,8 @@ static void the_thirteenth_shape(void **state) {
 
 /* ---- Modes ---- */
 
-/* A CPU device. If `is_global_only`, it can capture only in global mode, as some drivers. */
+/* A CPU device. If `is_global_only`, it can capture only in global mode, which records the calls of all threads; some drivers
+ * have no other. */
 static struct {
   clv_backend table;
   clv_capture_slots capture;
@@ -296,7 +297,8 @@ static void encoders_are_replayed(void **state) {
   }
 }
 
-/* One prepared set serves prefill and decode, so the phase is determined in every run. */
+/* What a session prepares for a bucket serves runs of the prompt (prefill) and of one token (decode), so each run must find
+ * out again which of the two it is. */
 static void prefill_and_decode_in_a_bucket(void **state) {
   (void)state;
   scene s;

@@ -1,5 +1,5 @@
 /* The cache of captures: compared with a simple model of its rules under random calls; cyclic use, changing use, failed keys,
- * eviction while entered, bounded memory, and two threads. */
+ * eviction of an entry that is entered (in use), bounded memory, and two threads. */
 #include "execute/capture/cache.h"
 
 #include <pthread.h>
@@ -310,7 +310,7 @@ static void as_the_model(void **state) {
 
 /* ---- Scenes ---- */
 
-/* A caller that runs keys and owns their captures. */
+/* Takes the part of a session: looks up keys, and owns the captures for them. */
 typedef struct user {
   clv__capture_cache *cache;
   clv__capture_entry *entries[1000];
@@ -410,7 +410,8 @@ static void cycles_hit(void **state) {
   }
 }
 
-/* Captures of keys that ran 10,000 times are evicted once other keys run more often. */
+/* Twelve keys run 10,000 times each, and then twelve other keys. After 40 runs each, the other keys have all captures,
+ * although they ran much less often in total. */
 static void habits_change(void **state) {
   (void)state;
   user *u = new_user(12, false);
@@ -453,7 +454,8 @@ static void too_large(void **state) {
   clv__capture_cache_destroy(cache);
 }
 
-/* If an entry is evicted while it is entered, its content exists until the entry is left. */
+/* If an entry is evicted while a run has entered it (uses its content), the content is destroyed only after the run has left
+ * the entry. */
 static void evicted_while_entered(void **state) {
   (void)state;
   clv_error error = {0};

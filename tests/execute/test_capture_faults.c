@@ -86,7 +86,8 @@ static void failed_launches_are_named(void **state) {
   }
 }
 
-/* A run that fails because of its data does not prevent later captures and replays. */
+/* A run that fails because of its data (here an index out of range) does not count as a failed capture, which would not be
+ * tried again. */
 static void data_that_is_wrong(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -304,7 +305,7 @@ static uint64_t gone_instances(const scene *s) {
   return interposer_count(s->logged, INTERPOSER_instance_destroy) + interposer_count(s->logged, INTERPOSER_instance_resize);
 }
 
-/* A prepared set with captures is not evicted, whatever other shapes run. */
+/* What a session has prepared for a set of shapes is not evicted while captures use it, whatever other shapes run. */
 static void sets_stay_while_their_graphs_do(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {

@@ -1,5 +1,6 @@
-/* A model file that is changed after it was loaded: truncated, overwritten, replaced or deleted. A change is an error that names
- * the file, never a signal and never the results of other weights. */
+/* A model file that is truncated or overwritten after it was loaded: whatever reads it then fails with an error that names the
+ * file. It never ends with a signal, and never gives the results of other weights. If the file is replaced or deleted, the
+ * graph still has the old file. */
 #define _GNU_SOURCE /* memmem */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -218,8 +219,8 @@ static void devices_keep_their_weights(void **state) {
   }
 }
 
-/* Runs that read the file fail. They do so in sessions that stream weights, and in sessions that return a weight as an
- * output. */
+/* Runs that read the changed file fail. Such runs are those of sessions that stream weights, and of sessions that return a
+ * weight as an output. */
 static void runs_that_read_the_file(void **state) {
   (void)state;
   for (int i = 0; i < CHANGES * 2; ++i) {
@@ -266,7 +267,8 @@ static void another_model_gets_its_own_weights(void **state) {
 
 /* ---- Not changed ---- */
 
-/* Files are replaced by renaming or deleted, as installers do: the graph keeps the old file. */
+/* The file is replaced by renaming another file, as installers do, or is deleted. The graph keeps the old file, so the results
+ * do not change. */
 static void replaced_and_deleted(void **state) {
   (void)state;
   for (int i = 0; i < 2; ++i) {

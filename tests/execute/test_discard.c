@@ -1,5 +1,5 @@
-/* At the beginning of each run, the virtual NPU poisons the memory of the values between partitions. If a copy or a launch is
- * left out, later runs therefore see NaN, as the first one does, and not the values of the run before. */
+/* At the beginning of each run, the virtual NPU poisons the memory of the values between partitions. If a run leaves out a
+ * copy or a launch, it therefore reads NaN, and not the values of the run before, which could hide the mistake. */
 #include "backends/vnpu/vnpu.h"
 #include "machine.h"
 
@@ -12,7 +12,7 @@ static const char any[] = "{\"operators\": \"all\"}", fixed[] = "{\"operators\":
 /* Leaves out one call of a slot. */
 typedef struct gap {
   interposer_slot slot;
-  int at; /* which call from now, counted from 1; 0 or less: none any more */
+  int at; /* which call from now on is left out, counted from 1; 0 or less: none */
 } gap;
 
 static interposer_fate leave_out(void *user_data, const interposer_call *call) {
@@ -126,7 +126,7 @@ static void launches_of_captures(void **state) {
   close_rig(&r);
 }
 
-/* The size of a value depends on data, so it has memory of its own. */
+/* A value whose size depends on data has memory of its own, which must be poisoned too. */
 static void sizes_from_data(void **state) {
   (void)state;
   rig r;

@@ -378,7 +378,7 @@ static void what_the_caller_wants_is_no_failure(void **state) {
 
 /* ---- One device after the other ---- */
 
-/* The second device fails when it runs the nodes of the first. */
+/* The second device fails too, when it runs the nodes of the first. Both must be removed, and the third must run all nodes. */
 static void two_devices_one_after_the_other(void **state) {
   (void)state;
   fixture f;
@@ -488,7 +488,8 @@ static void two_requests_in_flight(void **state) {
   }
 }
 
-/* A device is removed while asynchronous runs wait for a free request. */
+/* A device is removed while asynchronous runs are under way or wait for a free request. All of them must end with the right
+ * outputs. */
 static void while_runs_were_started(void **state) {
   (void)state;
   enum { RUNS = 12 };
@@ -662,7 +663,8 @@ static void what_it_may_still_come_upon(void **state) {
   }
 }
 
-/* A session without a time limit waits for a device that another session marks as lost. */
+/* A session without a time limit waits for a device that hangs. When another session marks the device as lost, the waiting run
+ * must also go on without it. */
 static void given_up_by_another_session(void **state) {
   (void)state;
   for (int has_notify = 0; has_notify < 2; ++has_notify) {

@@ -15,7 +15,7 @@ static bool play(uint64_t seed) {
   return schedule_play(&s);
 }
 
-/* Each call of the list must have failed often enough, and on more than one device. */
+/* Each slot in `fault_slots` must have failed often enough, and on both of the first two devices. */
 static void check_coverage(uint64_t count) {
   uint64_t wanted = count < 500 ? 0 : count / 50, wanted_each = wanted / 10;
   for (size_t i = 0; i < FAULT_SLOTS; ++i) {

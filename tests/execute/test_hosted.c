@@ -1,5 +1,6 @@
-/* Views that a device rejects (plan/hosted.c): the host renames them in the device's memory. Nothing is copied for them, no other
- * device runs them, and values that share bytes this way are right wherever they are read. */
+/* Views that a device rejects (plan/hosted.c): the host gives the same bytes, in the device's memory, another name and shape.
+ * Nothing is copied for such a view, no other device runs it, and the values that share its bytes are right wherever they are
+ * read. */
 #include "machine.h"
 
 #define NPU(name, rest) \
@@ -50,7 +51,7 @@ static void no_copy_for_a_rejected_view(void **state) {
   }
 }
 
-/* A device alone runs a model with views that it rejects. */
+/* A device alone can run a model with views that it rejects, because the host takes care of them. No other device is needed. */
 static void the_device_is_enough(void **state) {
   (void)state;
   static const char *const specs[] = {NPU("npu", "")};
@@ -66,7 +67,7 @@ static void the_device_is_enough(void **state) {
   machine_close(&m);
 }
 
-/* An output is a view of an input, and nothing else reads the input in host memory. */
+/* An output is a view of an input, and no node reads the input in host memory: the input must be there for the output alone. */
 static void an_input_becomes_an_output(void **state) {
   (void)state;
   static const char *const specs[] = {NPU("near", "\"memory_space\": \"host\", "), NPU("far", "")};
@@ -167,7 +168,7 @@ static void check_plan(const clv_plan *plan, uint64_t seed, const char *what) {
   clv_session_destroy(session);
 }
 
-/* Reads the plan back from its file, and checks both. */
+/* Reads the plan back from its file, compares the read plan with `plan`, and checks its runs. */
 static void check_file(machine *m, const clv_plan *plan, uint64_t seed) {
   clv_error error = {0};
   clv_plan *read;
@@ -273,7 +274,8 @@ static void files_cannot_mix(void **state) {
 
 /* ---- Failing devices ---- */
 
-/* If the device fails, the views move with the rest, and are ordinary nodes again. */
+/* If the device fails, the views move to another device with the failed device's other nodes, and run there as
+ * ordinary nodes. */
 static void views_leave_a_failing_device(void **state) {
   (void)state;
   static const char *const specs[] = {NPU("npu", "")};

@@ -1,6 +1,6 @@
-/* A session takes no more memory than its plan states, and the plan states no more than the devices have. Random models on one or
- * two virtual NPUs with random memories, with and without the CPU, for all strategies. On one device, more memory never makes a
- * plan slower. On several, `optimal` fills the devices. */
+/* A session takes no more memory than its plan states, and the plan states no more than the devices have. Random models on one
+ * or two virtual NPUs with random memories, with and without the CPU, for all strategies. On one device, more memory never
+ * makes a plan slower. On several devices, `optimal` uses the memory of all of them. */
 #include "machine.h"
 
 enum { ROWS = 8, WIDTH = 64, MOST_NODES = 24 };
@@ -154,8 +154,9 @@ static clv_graph *chain(const clv_allocator *allocator, uint32_t count, int64_t 
   return test_graph_end(&g, out);
 }
 
-/* Eight products with weights of 4 MiB: one NPU has room for one of them, the other for four. `optimal` fills both, as pins
- * would. */
+/* Eight products with weights of 4 MiB. The first machine has an NPU with room for one of them and an NPU with room for four;
+ * the second has one NPU, with room for four. `optimal` must find a plan that is at least as fast as the one with pins that
+ * fill the NPUs. */
 static void devices_are_filled(void **state) {
   (void)state;
   static const char *const lists[] = {"npu,npu1,cpu", "npu,cpu"};

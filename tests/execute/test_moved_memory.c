@@ -204,7 +204,8 @@ static void graphs_are_bound_again(void **state) {
   close_scene(&s);
 }
 
-/* A device that cannot change the bindings of a capture executes for some runs, and then captures again. */
+/* If a device cannot change the bindings of a capture, some runs after the memory moved are executed without capture, and then
+ * the shape is captured again. */
 static void graphs_are_captured_again(void **state) {
   (void)state;
   scene s;
@@ -256,7 +257,7 @@ static void executions_have_their_scratch(void **state) {
     recycler.refuse = 1;
     run(&p, n, "execute");
     assert_int_equal(recycler.refuse, 0);
-    run(&p, 1, "execute"); /* its instance is bound to the new scratch */
+    run(&p, 1, "execute"); /* the instance for one row must use the new scratch */
     assert_true(interposer_count(s.logged, INTERPOSER_instance_bind_scratch) >= binds + 2);
     for (int i = 0; i < 3; ++i) run(&p, 1 + (int64_t)(test_random(&random) % (uint64_t)n), "execute");
   }

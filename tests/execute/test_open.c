@@ -124,7 +124,7 @@ static void failures(void **state) {
   clv__release(clv__allocator_default(), bytes);
 }
 
-/* Each allocation fails once. */
+/* Allocations fail, one in each attempt to open. No attempt may leak. */
 static void lack_of_memory(void **state) {
   (void)state;
   size_t size_bytes, failed = 0;

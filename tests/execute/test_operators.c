@@ -1,5 +1,5 @@
 /* Times of the steps inside a partition, as devices report them: on random graphs every node that does work is in a step, with
- * and without fusion, and if the CPU plans a partition ahead or runs it node by node. Also tests devices that cannot report
+ * and without fusion, whether the CPU plans a partition ahead or runs it node by node. Also tests devices that cannot report
  * these times, and failing calls. Timing does not change the results. */
 #include "backends/cpu/cpu.h"
 #include "cost/signature.h"
@@ -190,7 +190,7 @@ static void fused_nodes_are_named(void **state) {
   end(&r);
 }
 
-/* Sizes depend on data, so the CPU runs node by node. */
+/* If sizes depend on data, the CPU runs node by node. It must report times of all nodes then too. */
 static void node_by_node(void **state) {
   (void)state;
   running r;

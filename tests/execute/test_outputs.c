@@ -110,7 +110,8 @@ static void memory_is_whose_it_says(void **state) {
   machine_close(&m);
 }
 
-/* The memory given for `y` is that of the input `x`, and `z` reads `x` after `y` is computed. */
+/* The memory given for the output `y` is that of the input `x`, and `z` reads `x` after `y` is computed. `z` must be right all
+ * the same. */
 static void an_output_over_an_input(void **state) {
   (void)state;
   machine m;
@@ -126,7 +127,7 @@ static void an_output_over_an_input(void **state) {
   clv_session *session = machine_session(plan);
   clv_error error = {0};
   float x[9] = {1, 2, 3, 4, 5};
-  for (size_t shift = 0; shift < 5; shift += 4) { /* overlaps all elements, then all but one */
+  for (size_t shift = 0; shift < 5; shift += 4) { /* the output overlaps all elements of the input, then only the last one */
     for (int i = 0; i < 5; ++i) x[i] = (float)(i + 1);
     clv_tensor input = f32(1, DIMS(5), x), outputs[2] = {f32(1, DIMS(5), x + shift)};
     assert_ok(clv_session_run(session, &input, 1, outputs, 2, &error), error);
@@ -141,7 +142,8 @@ static void an_output_over_an_input(void **state) {
   machine_close(&m);
 }
 
-/* The next partition reads `y` from the caller's memory. */
+/* The output `y` is written to memory of the caller, and nodes of this and of other partitions read it there, even if it is
+ * unaligned. */
 static void outputs_read_inside_from_the_callers_memory(void **state) {
   (void)state;
   machine m;

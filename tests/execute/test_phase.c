@@ -1,4 +1,5 @@
-/* The phase of a run, on generated graphs with attention in many forms, and with patterns that only resemble attention. */
+/* The phase of a run (prefill, decode or none: execute/capture/phase.h), on generated graphs with attention in many forms, and
+ * with patterns that only resemble attention. */
 #include "execute/capture/phase.h"
 
 #include <math.h>
@@ -282,13 +283,13 @@ typedef enum mask_kind {
   UNMASKED,
   PADDING,       /* from an input: which keys exist */
   LENGTHS,       /* positions compared with lengths from an input */
-  BIAS,          /* a constant that is no triangle */
-  LOCAL,         /* distances of positions compared with a constant */
-  TRIANGLE,      /* a constant that is added */
-  BOOL_TRIANGLE, /* a constant that selects */
-  LONG_TRIANGLE, /* cut from a larger constant */
+  BIAS,          /* a constant that is added, but is no triangle */
+  LOCAL,         /* distances between queries and keys compared with a constant */
+  TRIANGLE,      /* a constant triangle that is added to the scores */
+  BOOL_TRIANGLE, /* a constant triangle of bools that selects scores */
+  LONG_TRIANGLE, /* a triangle cut from a larger constant */
   TRILU,
-  POSITIONS, /* positions compared with positions */
+  POSITIONS, /* positions of queries compared with those of keys, which gives a triangle */
   MASK_KINDS
 } mask_kind;
 

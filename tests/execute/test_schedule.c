@@ -1,6 +1,6 @@
-/* Properties of schedules, on random graphs with three devices that finish steps in random order: a step begins after all steps
- * that it depends on, the steps that are complete according to a step's clock are complete when it begins, and slots that share
- * bytes are never in use at the same time. */
+/* Properties of schedules, on random graphs with three devices that finish steps in random order: a step begins after all
+ * steps that it depends on, each step that the schedule promises to be complete before another (clv__schedule_is_before()) is
+ * complete when that other step begins, and slots (memory of values) that share bytes are never in use at the same time. */
 #include "execute/session_own.h"
 #include "machine.h"
 

@@ -36,7 +36,8 @@ static void the_evicted_instance_is_resized(void **state) {
   }
 }
 
-/* Two shapes that alternate do not take each other's instance: there is room for both, or their captures keep them. */
+/* A run of one of two alternating shapes does not take the instance of the other: the session has room for both instances, or
+ * captures use them. */
 static void shapes_that_alternate(void **state) {
   (void)state;
   for (int is_captured = 0; is_captured < 2; ++is_captured) {
@@ -101,7 +102,8 @@ static void to_each_shape(void **state) {
   }
 }
 
-/* Other sets stay, but captures of the shapes that were replaced are released. */
+/* clv_session_resize() replaces the shapes used last: their captures are released. What the session has for other shapes
+ * stays. */
 static void resize_with_captures(void **state) {
   (void)state;
   scene s;

@@ -72,7 +72,7 @@ static void symbolic_dimensions(void **state) {
   run_symbolic("npu,cpu", "mm=cpu,add=npu,relu=cpu,z=npu,cat=cpu,neg=npu");
 }
 
-/* Memory of a session must not grow with the number of shapes it has seen. */
+/* The memory of a session must not grow with the number of its runs if they repeat the same 16 shapes. */
 static void many_shapes_leave_nothing(void **state) {
   (void)state;
   machine m;

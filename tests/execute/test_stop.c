@@ -132,7 +132,8 @@ static void endless_loops(void **state) {
   }
 }
 
-/* Runs that wait, in the queue or for the turn of a device, end while another run goes on. */
+/* Runs that wait, in the queue or for their turn on a device, can be ended (cancelled or timed out) while
+ * another run goes on. */
 static void waiting_runs(void **state) {
   (void)state;
   for (size_t p = 0; p < PLACES; ++p) {

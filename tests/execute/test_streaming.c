@@ -68,7 +68,7 @@ static void run_pinned(const char *spec, bool is_open, interposer_hook hook) {
 }
 
 /* Rejects every other instance_create(). The session then compiles the partition again, for the sizes of the run, and creates
- * the instance from that. */
+ * the instance from the new executable. */
 static interposer_fate refuse_sizes(void *user_data, const interposer_call *call) {
   (void)user_data;
   if (call->slot != INTERPOSER_instance_create || call->slot_number % 2 == 0) return (interposer_fate){0};

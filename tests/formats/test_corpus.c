@@ -280,7 +280,7 @@ static void cache(void **state) {
   replay("cache", fuzz_cache);
 }
 
-/* Programs become outdated when the device's layout changes; make_corpus writes new ones. */
+/* Programs of the virtual NPU (.npubin) become outdated when their layout changes; fuzz/make_corpus.c then writes new ones. */
 static void npubin(void **state) {
   (void)state;
   replay("npubin", fuzz_npubin);

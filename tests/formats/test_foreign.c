@@ -1,5 +1,5 @@
 /* Tests files and folders of other programs that are given as models. Each must be recognised, an ONNX model must not be taken
- * for one of them, and no byte beyond the end may be read. */
+ * for one of them, and no byte beyond the end of the data may be read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -236,7 +236,8 @@ static void in_place(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Names in the file that the reader would also generate, and nodes that are not in topological order. */
+/* The file has names that the reader would also generate, and its nodes are not in topological order. It must be read
+ * correctly. */
 static void names_and_order(void **state) {
   (void)state;
   clv_graph *graph = load(
@@ -256,7 +257,7 @@ static void names_and_order(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Python's json module writes infinity as the word Infinity. */
+/* Python's json module writes infinity as the word Infinity, which JSON does not allow. The reader must accept it. */
 static void bare_infinity(void **state) {
   (void)state;
   clv_graph *graph = load("{\"graph_inputs\":[], \"graph_outputs\":[" IR_FROM(

@@ -1,4 +1,4 @@
-/* Tests the ONNX reader and writer on models made here: the content of the graph, and that a written model is read back
+/* Tests the ONNX reader and writer on models of onnx_models.h: the content of the graph, and that a written model is read back
  * unchanged. */
 #include "support.h"
 

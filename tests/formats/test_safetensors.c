@@ -196,7 +196,8 @@ static void binds(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A weight file may also use the name that nodes use for the weight. */
+/* In a weight file, a weight may have the name that it has in the model ("fc.weight"), or, as here, the one that nodes use for
+ * it. */
 static void binds_other_name(void **state) {
   (void)state;
   bytes file = make("{" ENTRY("p_fc_weight", "F32", "4,3", "0", "48") "}", 48);

@@ -92,7 +92,8 @@ static void graphs_that_are_none(void **state) {
   refuse(made_input, "'y' is both an input and the output of node 'a'");
 }
 
-/* A chain of nodes in reverse order, so long that a recursive sort would overflow the stack. */
+/* The builder must sort nodes that are added in reverse order. The chain is so long that a recursive sort would overflow the
+ * stack. */
 static void order_is_found(void **state) {
   (void)state;
   enum { LENGTH = 100000 };

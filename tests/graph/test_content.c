@@ -55,8 +55,8 @@ static void of_bytes(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
-/* If a plan folds a value to other data, the hash is that of these data, not the cached hash of the graph's own constant. It is
- * not cached. */
+/* If a plan folds a value to other data, the hash is that of these data, not the cached hash of the graph's own constant. The
+ * new hash is not cached, because the next plan may fold other data into the same memory. */
 static void beside_the_graph(void **state) {
   (void)state;
   test_allocator counting;

@@ -31,7 +31,7 @@ for folder in "$work" "$work/build"; do
 done
 if "$work/run_model" "$work/nothing.onnx" 2>"$work/error"; then echo "a missing model must fail"; exit 1; fi
 grep -q 'nothing.onnx' "$work/error"
-objdump -p "$library/libcleave.so" >"$work/out" # not a pipe, because grep -q closes it early
+objdump -p "$library/libcleave.so" >"$work/out" # not a pipe: grep -q would close it before objdump is done
 grep -q 'SONAME *libcleave.so.0' "$work/out"
 
 # ---- A plugin from outside ----
@@ -48,7 +48,7 @@ objdump -p "$plugin" >"$work/out"
 if grep -q 'NEEDED.*libcleave' "$work/out"; then echo "the plugin must not be linked with the library"; exit 1; fi
 test "$(nm -D --defined-only "$plugin" | awk '{print $3}')" = clv_backend_query
 run=(run "$work/model.onnx" --devices template,cpu --strategy contiguous --verify)
-# By path, which must contain a slash.
+# The plugin is given by its path, which must contain a slash.
 "$cleave" "${run[@]}" --plugin "$plugin" --device-option template:trace=on -v 2>&1 | tee "$work/out"
 grep -q 'template: [1-9][0-9]* steps' "$work/out"
 cd "$work/template"
@@ -58,13 +58,14 @@ says "option 'colour' is unknown; the options of template are: trace (on or off)
   "$cleave" "${run[@]}" --plugin ./cleave_template.so --device-option template:colour=red
 says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
 cd "$work"
-# In the folders of CLEAVE_PLUGIN_PATH: by name, and in the list of all backends.
+# The plugin is found in the folders of CLEAVE_PLUGIN_PATH: by its name, and for the list of all backends.
 CLEAVE_PLUGIN_PATH=/nowhere:$work/template "$cleave" "${run[@]}" -q
 CLEAVE_PLUGIN_PATH=$work/template "$cleave" devices --json >"$work/out"
 grep -q '"name": "template"' "$work/out"
 grep -q '"key": "trace"' "$work/out"
 CLEAVE_PLUGIN_PATH=template says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
-# In the installation's plugin folder, even after the tree was moved: by the command, and by a program linked with the library.
+# The plugin is found in the installation's plugin folder, even after the installed tree was moved: by the command, and by a
+# program linked with the library.
 cmake --install "$work/template" --prefix "$work/usr" >/dev/null
 test -f "$library/cleave/plugins/cleave_template.so"
 mv "$work/usr" "$work/moved"

@@ -132,8 +132,8 @@ static inline size_t count_of(const clv_tensor *t) {
   return count;
 }
 
-/* Adds an input with random data: floats in [-1, 1), integers in [-20, 20) or [0, 20). With dtype CLV_DTYPE_NONE the input is
- * absent. */
+/* Adds an input with random data: floats in [-1, 1), signed integers in [-20, 20), unsigned integers in [0, 20). With dtype
+ * CLV_DTYPE_NONE the input is absent. */
 static inline clv_tensor *case_input(node_case *c, uint64_t *seed, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   clv_tensor *t = &c->inputs[c->input_count++];
   *t = clv__tensor_make(dtype, rank, dims, NULL);

@@ -36,7 +36,8 @@ static bool rounds_up(const casts *c, __int128 lower, __int128 value, __int128 u
   return 2 * value > lower + upper;
 }
 
-/* Adds the integers near the middle of the number with these bits and the next one, and near the number itself. */
+/* Adds the integers near the middle between the number with these bits and the next number of the dtype, and those near the
+ * first of the two. */
 static void add_between(casts *c, uint32_t bits) {
   enum { UNITS = 1 << 14 };
   const double low = number_of(c->to, bits), high = number_of(c->to, bits + 1);

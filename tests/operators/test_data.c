@@ -455,8 +455,8 @@ static void gathers_nd(void **state) {
 
 static const char *const reductions[] = {"none", "add", "mul", "min", "max"};
 
-/* Combines an element `a` of the data with an update `b`, by reduction number `how` of the list above. The result is exact in
- * every dtype tested, because the data are small whole numbers. */
+/* Combines an element `a` of the data with an update `b`, by the reduction `reductions[how]`. The result is exact in every
+ * dtype tested, because the data are small whole numbers. */
 static double reduce(size_t how, double a, double b) {
   return how == 0 ? b : how == 1 ? a + b : how == 2 ? a * b : how == 3 ? fmin(a, b) : fmax(a, b);
 }

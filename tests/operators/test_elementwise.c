@@ -58,7 +58,7 @@ static double wanted_float(const char *op, double a, double b) {
 }
 
 /* The expected result of an operator on integers, in 64 bits; the caller reduces it to the low bits of the dtype. Sets *known
- * to false if the operator has no integer result here. */
+ * to false if this function does not compute the operator. */
 static uint64_t wanted_integer(const char *op, uint64_t a, uint64_t b, bool without_sign, bool *known) {
   int64_t sa = (int64_t)a, sb = (int64_t)b;
   *known = true;
@@ -141,7 +141,8 @@ static void test_pairs(void **state) {
   }
 }
 
-/* Tests rows that are long enough to be divided among threads, with an input that has one element per row. */
+/* Tests rows that are long enough to be divided among threads, with a second input that has one element per row: each thread
+ * must find the right one. */
 static void test_long_rows(void **state) {
   enum { ROWS = 3, LENGTH = 90001 };
   clv_tensor inputs[2] = {case_tensor(CLV_F32, 2, (int64_t[]){ROWS, LENGTH}), case_tensor(CLV_F32, 2, (int64_t[]){ROWS, 1})};

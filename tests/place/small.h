@@ -70,7 +70,8 @@ static inline void small_pin(small *s, uint32_t device) { /* pins the last node 
   s->pins[s->problem.node_count - 1] = device;
 }
 
-/* Adds a weight to the last node, as its input number `operand`. `home`: a device or CLV__NONE. */
+/* Adds a weight to the last node, as its input number `operand`. `home`: the device where the user placed the weight;
+ * CLV__NONE: not placed. */
 static inline uint32_t small_weight(small *s, uint32_t operand, uint32_t home) {
   uint32_t weight = s->problem.weight_count++, at = s->weight_offsets[s->problem.node_count]++;
   s->weights[at] = weight;

@@ -187,7 +187,8 @@ static void the_four_sweeps(void **state) {
   }
 }
 
-/* Two chains interleaved in the list: neighbours in the list are not neighbours in the graph. */
+/* Two chains alternate in the list of nodes, so neighbours in the list are not neighbours in the graph. `propagate` spreads
+ * devices along the list, `propagate-graph` along the edges. */
 static void edges_and_not_neighbours(void **state) {
   (void)state;
   small s;
@@ -480,7 +481,7 @@ static void shapes_attract_no_view(void **state) {
   small_view(&s, 6, x);
   small_weight(&s, 1, CLV__NONE);
   propagate_ok(&o, small_end(&s), false);
-  expect_pass(&o, "3", "01"); /* no device can read its source: the first one */
+  expect_pass(&o, "3", "01"); /* no device that can run the view can read its source, so the first of them gets the view */
   clv__arena_finish(&o.arena);
 }
 

@@ -176,8 +176,8 @@ static void every_strategy(void **state) {
 
 /* ---- Node + transfer + fusion, exact for two devices ---- */
 
-/* Solves the network of two devices with some nodes fixed, perhaps on other devices. Compares the cost with the best
- * placement of the same problem without the verdicts for other devices. */
+/* Solves the network of two devices with some nodes fixed, perhaps on other devices. Compares the cost with that of the best
+ * placement of the same problem in which only the two devices support the nodes that are not fixed. */
 static void check_network(subject *s, bool launches, uint64_t random) {
   clv__problem held = *s->problem;
   uint32_t count = held.node_count, one = (uint32_t)(test_random(&random) % held.device_count);
@@ -355,7 +355,8 @@ static void optimal_keeps_budgets(void **state) {
   assert_true(missed <= 1 + solvable / 400 && slower <= 1 + solvable / 40);
 }
 
-/* The other objectives, compared with the best of all orders of all groupings. */
+/* The objectives `overlap` and `throughput`: the bound is at most the time of the best plan, which is found by trying all
+ * orders of all groupings, and `optimal` finds a plan of that time in at least 80 % of the problems. */
 static void lanes_are_within_their_gap(void **state) {
   (void)state;
   uint32_t count = scaled(1000), same = 0, tight = 0;
@@ -414,7 +415,7 @@ static void splits_are_least(void **state) {
     test_check_cut(s.problem, devices, NULL, &fast.cut);
     expect_ok(&s, clv__split_fewest_bound(s.problem, devices, &s.arena, &bound, &error), &error, "bound of the fewest");
     uint32_t used = 0;
-    bool has_hosted = false; /* their partitions count too, and no bound knows them */
+    bool has_hosted = false; /* whether there are hosted views: their partitions count, but the bounds do not include them */
     for (uint32_t n = 0; n < s.problem->node_count; ++n) {
       used |= 1u << devices[n];
       has_hosted = has_hosted || clv__is_hosted(s.problem, n, devices[n]);

@@ -1,7 +1,7 @@
 /* Random models on two or three virtual NPUs and the CPU, with random limits of memory, inputs, nodes, operators and dtypes
  * (support/limited.h), for all strategies. Every plan keeps the limits, runs, and gives the right result. Every refusal names
- * what cannot be satisfied. If a small model is refused, no plan exists (support/plan_brute.h). A failure prints the seed;
- * CLEAVE_TEST_SEED=N tries only that one. */
+ * what cannot be satisfied. If a small model is refused, brute force tries all its plans (support/plan_brute.h): only in about
+ * one of 1,000 cases may one exist after all. A failure prints the seed; CLEAVE_TEST_SEED=N tries only that one. */
 #include "execute/session.h"
 #include "fast_evaluate.h"
 #include "limited.h"
@@ -52,7 +52,8 @@ static bool is_described(const trial *t, clv_node_id node, uint32_t device) {
   return (npu->operators >> n->op & 1u) != 0 && (n->dtypes & ~npu->dtypes) == 0;
 }
 
-/* A view can be in the memory of every device, because the host renames it where the device rejects it. */
+/* A view can be in the memory of every device, because the host gives the value's bytes the view's name if the device rejects
+ * the view. */
 static bool is_view(const trial *t, clv_node_id node) {
   const char *op = t->drawn.graph->nodes[node].op;
   return strcmp(op, "Identity") == 0 || strcmp(op, "Flatten") == 0;
@@ -291,7 +292,7 @@ static void try_case(uint64_t seed, counts *c) {
   close_trial(&t);
 }
 
-/* Models whose only plan runs the nodes in the order of the list. They were once refused. */
+/* Models whose only plan runs the nodes in the order in which the graph lists them. Planning once refused them. */
 static void the_order_of_the_list_is_tried(void **state) {
   (void)state;
   static const uint64_t seeds[] = {3806, 4631, 4813, 6686};
@@ -322,8 +323,8 @@ static void plans_keep_limits_and_refusals_are_true(void **state) {
   assert_true(c.refused > count / 20 && c.by_memory > count / 50 && c.proved > count / 100 && c.groupings > c.proved);
 }
 
-/* The sum reads two values, one more than a partition may, unless it is in the partition that computes one of them. In the
- * order of the list, another node comes between. */
+/* The node `sum` reads `x` and `a`, but a partition may read only one value from outside. So `sum` must be in the partition of
+ * `first`, which computes `a`, although `between` stands between them in the list of nodes. */
 static void a_node_joins_the_producers_of_its_inputs(void **state) {
   (void)state;
   machine m;

@@ -187,8 +187,8 @@ static void other_devices_are_named(void **state) {
   close_all(&f);
 }
 
-/* Four additions whose weights do not fit together, on a device that takes them as constants only. They move to the CPU, unless
- * they are pinned. */
+/* Four additions whose weights do not fit into memory together, on a device that cannot stream them, because it takes weights
+ * only as constants. They move to the CPU, unless they are pinned. */
 static void memory_moves_partitions(void **state) {
   (void)state;
   fixture f;
@@ -211,7 +211,8 @@ static void memory_moves_partitions(void **state) {
   close_all(&f);
 }
 
-/* The same additions on a device that takes weights as inputs. The memory of one addition is enough for all. */
+/* The same additions on a device that takes weights as inputs, so they can be streamed: memory for one addition at a time is
+ * enough for all. */
 static void one_addition_at_a_time(void **state) {
   (void)state;
   fixture f;

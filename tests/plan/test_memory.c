@@ -153,8 +153,9 @@ static void a_shared_memory_is_relieved(void **state) {
   machine_close(&m);
 }
 
-/* Products that are forced onto a device that is too small for them, with views between them. If the partition of a view moves
- * elsewhere, the cut of the list moves it back. Planning ends. */
+/* Products that are forced onto a device that is too small for them, with views between them. If planning moves the partition
+ * of a view to the other device, the next split moves the view back to the device of its source. Planning must end all the
+ * same. */
 static void views_do_not_move_forever(void **state) {
   (void)state;
   uint32_t planned = 0, refused = 0;

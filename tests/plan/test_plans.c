@@ -504,8 +504,9 @@ static void a_node_beyond_the_inputs_of_a_device(void **state) {
   machine_close(&m);
 }
 
-/* Six products in a row, the weights of three placed on each device. By default, with one row, every product runs where its
- * weight is; with many rows, the accelerator is worth the copies. */
+/* Six products in a row, the weights of three placed on each device. With offload `auto`, the default, a product of one row
+ * runs where its weight is; products of many rows run on the npu, because they are worth the copies of their weights. `on` and
+ * `off` force either. */
 static void offload_weighs_the_weights(void **state) {
   (void)state;
   static const struct {

@@ -445,7 +445,7 @@ static void test_out_of_memory(void **state) {
   finish(&p);
 }
 
-/* A plan with twice the nodes gives about twice the text, so the output does not grow quadratically. */
+/* A plan with four times the nodes gives less than six times the text, so the output does not grow quadratically. */
 static void test_growth(void **state) {
   (void)state;
   size_t sizes[2];

@@ -1,5 +1,5 @@
-/* Tests the convex split. The result is always valid. With two devices, it can have the fewest possible partitions. It is never
- * slower than the linear cut, and its time is close to the best. */
+/* Tests the convex split: it is always valid, it is never slower than the linear cut, and its time is close to the best. With
+ * two devices, the split `fewest` has the fewest possible partitions. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -7,7 +7,7 @@
 #include "support.h"
 
 static void place_at_random(const clv__problem *problem, uint64_t *random, uint32_t *devices) {
-  /* The device changes about every other time. */
+  /* From one node to the next, the device changes in about half of the cases. */
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     if (n > 0 && (test_random(random) & 1u) != 0 && clv__can_run(problem, n, devices[n - 1])) {
       devices[n] = devices[n - 1];
@@ -61,7 +61,8 @@ static uint32_t bound_of(const clv__problem *problem, const uint32_t *devices, c
 
 /* ---- Comparison with all groupings ---- */
 
-/* Partitions of hosted views count too, so the fewest are not exact with them. */
+/* All features but hosted views: each hosted view is a partition too, so with them a split may have more than the fewest
+ * partitions. */
 enum { NOT_HOSTED = TEST_ALL & ~TEST_HOSTED };
 
 static void two_devices_give_the_fewest(void **state) {
@@ -290,7 +291,8 @@ static void expect_counts(list *l, clv__arena *arena, uint32_t linear, uint32_t 
   assert_int_equal(bound_of(problem, l->devices, arena), fewest);
 }
 
-/* A decoder of 28 layers on the device. In each layer, two nodes (the Concats of keys and of values) run on the host. */
+/* A decoder of 28 layers on the device. In each layer, two nodes (the Concats of keys and of values) run on the host. The
+ * convex split needs two partitions per layer, the linear split four. */
 static void a_decoder_with_two_strangers_a_layer(void **state) {
   (void)state;
   clv__arena arena;
@@ -398,7 +400,7 @@ static void views_go_with_their_neighbours(void **state) {
   l->flags[view] = CLV__NODE_VIEW;
   l->flags[view + 1] = CLV__NODE_VIEW;
   /* The partitions: {x}, {host}, {second view}, {again}, {first view, last}. The second view must be alone, because `again`
-   * waits for it. The first view need not be in its partition. */
+   * waits for it. The first view need not be in the partition of the second. */
   const clv__problem *problem = list_problem(l);
   clv__cut cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 5);

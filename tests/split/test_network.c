@@ -111,7 +111,8 @@ static clv__problem as_pinned(const clv__problem *problem, const clv__network_op
   return copy;
 }
 
-/* Returns the launch times of the devices other than the two. They are constant, and not part of the network's cost. */
+/* Returns the sum of the launch times of the devices other than `one` and `other` of the options. They are constant, and not
+ * part of the network's cost. */
 static uint64_t third_launches(const clv__problem *problem, const clv__network_options *options) {
   uint64_t time = 0;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
@@ -180,8 +181,8 @@ static bool reads_from(const clv__problem *problem, uint32_t reader, uint32_t fr
   return false;
 }
 
-/* With launches along the path, the cost is the least of all placements with such launches, and at most the best serial
- * time. */
+/* The network also counts the launches along one path of nodes: the first, and one at each change of device. Its cost is the
+ * least over all placements, each with its launches along the path, and at most the time of the best serial plan. */
 static void check_path(uint64_t seed, clv__arena *arena) {
   const test_problem_options shape = {1, 8, 2, 2, TEST_ALL & ~(uint32_t)TEST_LIMITS, TEST_SHAPE_COUNT};
   clv__problem *problem = test_problem_make(seed, &shape, arena);

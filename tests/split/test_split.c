@@ -53,7 +53,8 @@ static void a_value_is_copied_once(void **state) {
   machine_close(&m);
 }
 
-/* A device with at most three nodes and two inputs per partition. */
+/* A device states limits of three nodes and two inputs per partition. Every partition must keep both, and the results must be
+ * right. */
 static void limits_cut(void **state) {
   (void)state;
   static const char *const spec[] = {
