@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* The effort of each step (see clv__evaluator); then the most evaluations of the deep search, the least of the shallow search,
- * and the number of placements from which the deep search starts. */
+/* The effort of each step (see clv__evaluator); then the most evaluations of a search, the least of the shallow search, and the
+ * number of placements from which the deep search starts. */
 #define DEEP_EFFORT ((uint64_t)600000)
 #define SWAP_EFFORT ((uint64_t)300000)
 #define SHALLOW_EFFORT ((uint64_t)220000)
@@ -101,7 +101,7 @@ static clv_status search_from(clv__optimal *o, uint32_t solution, uint64_t budge
 /* For small problems: searches deeply, from several starts. */
 static clv_status search_deep(clv__optimal *o) {
   uint32_t count = o->pool.count < SEARCH_STARTS ? o->pool.count : SEARCH_STARTS;
-  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* then an evaluation tries seven cuts */
+  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation then tries 7 cuts */
   uint64_t budget = clv__optimal_times(o, effort, 1, DEEP_TIMES) * o->evaluator.effort;
   uint64_t hashes[SEARCH_STARTS];
   for (uint32_t i = 0; i < count; ++i) hashes[i] = o->pool.solutions[i].hash;
