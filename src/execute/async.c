@@ -78,7 +78,8 @@ void clv__async_destroy(clv__async *async) {
   clv__release(async->session->allocator, async);
 }
 
-/* The caller holds the lock. Adds a thread for one more run, unless there are enough idle threads or the limit is reached. */
+/* The caller holds the lock. Adds a thread for one more run, unless there are enough idle threads, or already as many threads
+ * as requests in flight. */
 static clv_status add_thread(clv__async *async, clv_error *error) {
   uint32_t waiting = 0;
   for (const clv_run *run = async->first; run != NULL; run = run->next) ++waiting;
