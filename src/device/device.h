@@ -29,9 +29,9 @@ typedef struct clv__device {
   uint32_t space; /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
 } clv__device;
 
-/* Objects that later layers attach to a set of open devices; its sessions share them. They are created under the devices' lock.
- * Closing the set destroys them in reverse order. CLV__ATTACHED_ABANDONED and later kinds are destroyed after the devices are
- * closed, the others before. */
+/* Objects that other folders attach to a set of open devices; the sessions of the set share them. They are created under the
+ * devices' lock. Closing the set first closes its lost devices, and then destroys the kinds before CLV__ATTACHED_ABANDONED, the
+ * last one first. After that it closes the remaining devices, and destroys the remaining kinds, again the last one first. */
 typedef enum clv__attachment_kind {
   CLV__ATTACHED_MEMORY,    /* memory (device/memory_pool.h) */
   CLV__ATTACHED_PROGRAMS,  /* executables and weights (compile/) */
@@ -132,15 +132,16 @@ typedef struct clv__capability {
   uint16_t *hosted;     /* by node: bit d: a view that device d rejects, and that the host renames in its memory; NULL: none */
 } clv__capability;
 
-/* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL: every
- * size is known). supports() of a device with static shapes gets typical sizes if the node may be padded. `support` may be
- * NULL. CLV_CANCELLED if `poll`, which may be NULL, ends it. */
+/* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL:
+ * every size is known). supports() of a device with static shapes gets typical sizes if the node may be padded. `support` is
+ * the program's own check of what a device supports, and may be NULL. Returns CLV_CANCELLED if `poll`, which may be NULL, says
+ * that planning should end. */
 clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
                                clv_support_fn support, void *user_data, clv__poll *poll, clv__capability *capability,
                                clv_error *error);
 void clv__capability_finish(clv__capability *capability);
 
-/* The device's own answer. */
+/* Returns the device's own verdict: NULL if it supports the node, otherwise the reason why not. */
 static inline const char *clv__capability_answer(const clv__capability *capability, clv_node_id node, uint32_t device) {
   return capability->reasons[(size_t)node * capability->device_count + device];
 }

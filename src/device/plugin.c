@@ -126,7 +126,7 @@ typedef struct folders {
   void *cookie;
 } folders;
 
-/* Adds a folder; silently skips a missing one. */
+/* Adds a folder. Skips a missing one silently, and reports one that must not be used to `left_out`. */
 static clv_status add_folder(folders *f, const char *path, size_t length, clv_error *error) {
   const char *folder = clv__arena_string(&f->arena, path, length);
   struct stat about;
