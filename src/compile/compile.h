@@ -23,7 +23,7 @@ typedef struct clv__origin {
   char reason[224]; /* why it was compiled: how cached executables differ, what is wrong with a file, or why there is no cache; ""
                        if it was found */
   bool is_missed;   /* the folder lacks it or its file is unusable; `reason` then explains this, even if it was found elsewhere */
-  double ms;        /* the time to get it, without uploading weights */
+  double ms;        /* milliseconds that it took to get it, without uploading weights */
   bool is_to_be_kept; /* compiled, and still to be written to the cache by clv__executable_keep() */
 } clv__origin;
 

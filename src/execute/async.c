@@ -1,5 +1,6 @@
-/* Asynchronous runs: a queue of runs, and threads that execute them. The queue is created when the first run is started. A run
- * that finds too few idle threads adds one. A session has at most as many of these threads as requests in flight. */
+/* Asynchronous runs: a queue of runs, and threads that execute them. The queue is created when the first run is started.
+ * Starting a run adds a thread if too few threads are idle. A session has at most as many of these threads as requests in
+ * flight. */
 #include <string.h>
 
 #include "base/clock.h"

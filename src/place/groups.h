@@ -1,4 +1,4 @@
-/* Orders the list so that groups chosen by a delegate are contiguous. */
+/* Orders the nodes so that the nodes of each group that a delegate chose are consecutive. */
 #ifndef CLEAVE_PLACE_GROUPS_H
 #define CLEAVE_PLACE_GROUPS_H
 

@@ -75,7 +75,8 @@ static clv_status list_weights(clv_plan *plan, uint32_t partition, const clv_exe
   return is_made && answer->weights != NULL ? CLV_OK : clv__error_memory(error, most * sizeof *answer->weights);
 }
 
-/* Asks the compiler. Failures other than 'too large' are left to the session to report. */
+/* Asks the compiler. If it fails for another reason than that the partition is too large, counts no scratch; the session will
+ * fail in the same way and report why. */
 static clv_status compile(clv_plan *plan, uint32_t index, clv__scratch_answer *answer, clv_error *error) {
   const clv__partition *partition = &plan->partitions[index];
   const clv__device *device = &plan->devices->items[partition->device];

@@ -64,7 +64,7 @@ typedef struct clv__memory_need {
   uint64_t value_bytes;   /* boundary values and streamed weights in the device's memory space */
   uint64_t scratch_bytes; /* one block that all partitions use in turn, as large as the most that one of them needs */
   uint64_t held_bytes;    /* memory that executables hold, including the weights that are part of them */
-  uint64_t total_bytes;   /* the need of all devices that share the memory */
+  uint64_t total_bytes;   /* the need of this device and of all that share its memory */
   bool is_guessed;        /* there is so much memory that the compiler was not asked: scratch_bytes is a generous guess */
   uint32_t too_large;     /* a partition that the compiler rejects as too large; CLV__NONE: there is none */
 } clv__memory_need;
@@ -123,8 +123,9 @@ struct clv_plan {
 
   /* For a plan derived from another one: without devices, with a divided partition or with another strategy (plan/make.h).
    * Shapes, prices and the user's options belong to the original plan, which must outlive this one. */
-  const clv_plan *origin;          /* the original plan; NULL: this is an original */
-  const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
+  const clv_plan *origin; /* the original plan; NULL: this is an original */
+  const uint32_t
+      *same_partitions; /* by partition: that of the plan it was made from whose executable it can reuse, or CLV__NO_ID */
 
   clv__memory_need needs[CLV__MAX_DEVICES];        /* by device */
   uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: most bytes compilers needed beyond what strategies count */

@@ -13,8 +13,8 @@
 #define SHALLOW_EFFORT ((uint64_t)220000)
 enum { DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
 
-/* The best result of the strategies that are priced with a cut, groups, streamed weights or a split mode of their own, instead of
- * the pool's cut. */
+/* The best of the results that the pool would cut differently than their strategy does, because the strategy has a cut, groups,
+ * streamed weights or a split mode of its own. They are priced with the strategy's cut. */
 typedef struct rival {
   const clv__strategy *strategy;
   clv__score score;

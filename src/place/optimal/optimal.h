@@ -15,7 +15,7 @@ static inline uint64_t clv__add_ns(uint64_t a, uint64_t b) {
 
 /* Candidates are compared by these fields, in this order. In each field, less is better. */
 typedef struct clv__score {
-  uint64_t excess_bytes; /* bytes by which the devices' memory limits are exceeded: 0 in any plan that is returned */
+  uint64_t excess_bytes; /* bytes by which the devices' memory limits are exceeded: 0 if the placement fits */
   uint64_t time_ns;      /* predicted time by the objective */
   uint64_t serial_ns;    /* sum of the times of all steps */
   uint32_t partitions;   /* number of partitions */
