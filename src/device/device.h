@@ -106,20 +106,22 @@ uint32_t clv__devices_find(const clv_devices *devices, const char *name);
 
 /* ---- Devices that were removed while they were working (lost.c) ---- */
 
-/* Why a lost device supports no node, and gets none. */
+/* The reason that reports give for a lost device: why it rejects a node, and why the plan does not use it. */
 #define CLV__LOST_REASON "removed: it did not answer in time"
 
-/* The table of functions of a lost device of `backend`. It has the same optional slots and groups. They, and the others, do not
- * call the device: what frees memory does nothing, and what has a status fails. */
+/* Returns the table of functions that replaces `backend` once its device is lost. It has the same optional slots and groups as
+ * `backend`. None of its functions calls the device: those that free something do nothing, and those that return a status
+ * fail. */
 clv_backend clv__lost_backend(const clv_backend *backend);
-/* Removes the device. From now on no call reaches it, except close() and the calls that have begun. Returns whether it was not
- * lost before. Any thread. */
+/* Marks the device as lost. From now on no call reaches it, except close(); calls that have begun already go on. Returns false
+ * if it was lost before. Any thread may call this. */
 bool clv__device_lose(clv__device *device);
-/* For decisions. Calls need no such test. */
+/* Returns whether the device is lost, for code that then takes another way. Do not test this before each call of the backend: a
+ * call through device->backend does not reach a lost device. */
 static inline bool clv__device_is_lost(const clv__device *device) {
   return device->backend == &device->lost;
 }
-/* CLV_DEVICE_ERROR if the device is lost. For work that must not even be prepared. */
+/* CLV_DEVICE_ERROR if the device is lost. For work that should not even be prepared for a lost device. */
 clv_status clv__device_check(const clv__device *device, clv_error *error);
 
 /* ---- Verdicts ---- */
