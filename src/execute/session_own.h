@@ -439,7 +439,9 @@ bool clv__condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, uint6
  * until the run is to end; `order` may be NULL. */
 clv_status clv__order_check(const clv__order *order, clv_error *error);
 clv_status clv__order_wait(const clv__order *order, pthread_cond_t *condition, pthread_mutex_t *lock, clv_error *error);
-/* The turn of a request on a device that works in its caller's thread. */
+/* Turns on a device that works in its caller's thread. clv__turn_begin() waits until no other request of the session has its
+ * turn on the device, and then gives the turn to `request`; it fails when `order` is cancelled or its time limit passes.
+ * clv__turn_end() ends the turn. */
 clv_status clv__turn_begin(clv__request *request, uint32_t device, const clv__order *order, clv_error *error);
 void clv__turn_end(clv__request *request, uint32_t device);
 /* Between clv__stopping_begin() and clv__stopping_end(), other threads may stop the request's streams. clv__stopping_end()

@@ -138,7 +138,8 @@ static void apply(const clv_plan *plan, const clv__stream *stream, const candida
   clv__stream_apply(stream, &c->way, to->streamed, to->groups);
 }
 
-/* Computes the time and the least memory of a candidate. A candidate that cannot be cut is skipped. */
+/* Computes the time and the least memory of a candidate. If the candidate cannot be cut, returns CLV_OK and sets `is_valid` to
+ * false. */
 static clv_status describe(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
                            candidate *c, bool *is_valid, clv_error *error) {
   const clv__problem *problem = f->plan->problem;

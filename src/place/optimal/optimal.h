@@ -214,8 +214,8 @@ clv_status clv__optimal_start(clv__optimal *o);
 
 /* ---- Memory: memory.c ---- */
 
-/* If weights exceed a device's memory: adds placements that use less of it to the pool. They come from minimum cuts at rising
- * prices per byte, and from filling one device after the other. */
+/* If weights exceed a device's memory: adds to the pool placements that use less of this memory. They come from minimum cuts at
+ * rising prices per byte, and from filling one device after the other. */
 clv_status clv__optimal_fit(clv__optimal *o);
 /* stream.c. Chooses which weights of the placement to stream, and the groups of nodes that use the buffer one after the other.
  * Allocates everything in the arena. `score` has an excess if the placement does not fit even so. */
