@@ -96,7 +96,7 @@ static double seconds_of(const clv_plan *plan, uint32_t device, const clv_graph_
   return arithmetic > traffic ? arithmetic : traffic;
 }
 
-/* Sums the times of all bucketed partitions at these sizes. */
+/* Sums the times of all bucketed partitions with the base symbols at `sizes`. */
 static clv_status time_all(const clv_plan *plan, const int64_t *sizes, double *seconds, clv_error *error) {
   *seconds = 0;
   clv__arena arena;

@@ -33,7 +33,7 @@ bool clv__bucket_is_prefix(const clv_tensor *exact, const clv_tensor *padded) {
   return make_corner(exact, padded).rank == 1;
 }
 
-/* Bytes of one step along axis `axis`. */
+/* Returns the number of bytes from one index to the next along axis `axis`. */
 static size_t stride(const size_t *sizes, int32_t axis, int32_t rank) {
   size_t bytes = 1;
   for (int32_t i = axis + 1; i < rank; ++i) bytes *= sizes[i];

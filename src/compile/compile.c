@@ -69,7 +69,7 @@ static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_
   clv_devices *devices = all->plan->devices;
   clv__compiled *compiled = w->compiled;
   double start = now_ms();
-  clv_status status = clv__device_check(&devices->items[w->device], error); /* before files of the cache get the blame */
+  clv_status status = clv__device_check(&devices->items[w->device], error); /* else cached files would seem to be rejected */
   bool by_device = status != CLV_OK;
   if (status == CLV_OK) {
     status = clv__executable_obtain(all, w->partition, w->view, arena, &compiled->use, &compiled->origin, &by_device, error);

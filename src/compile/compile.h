@@ -23,8 +23,8 @@ typedef struct clv__origin {
   char reason[224]; /* why it was compiled: how cached executables differ, what is wrong with a file, or why there is no cache; ""
                        if it was found */
   bool is_missed;   /* the folder lacks it or its file is unusable; `reason` then explains this, even if it was found elsewhere */
-  double ms;        /* the time to get it, without uploading weights */
-  bool is_to_be_kept; /* compiled, and clv__executable_keep() has not run yet */
+  double ms;        /* milliseconds that it took to get it, without uploading weights */
+  bool is_to_be_kept; /* compiled, and still to be written to the cache by clv__executable_keep() */
 } clv__origin;
 
 typedef struct clv__compiled {
@@ -58,8 +58,9 @@ typedef struct clv__executables {
   uint32_t failed_device, failed_partition; /* failed_partition: CLV__NO_ID unless compiling it failed */
 } clv__executables;
 
-/* Gets an executable for every partition of the plan, and uploads their weights. `executables` is the caller's storage. The plan,
- * its graph and `folder` (may be NULL) must outlive it. All functions here take the devices' lock. */
+/* Gets an executable for every partition of the plan, and uploads their weights. `executables` is the caller's storage. The
+ * plan, its graph and `folder` (may be NULL) must outlive it. This and the other clv__executables_ functions take the devices'
+ * lock. */
 clv_status clv__executables_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
                                  clv__executables *executables, clv_error *error);
 /* Gets an executable for one partition again, for the shapes of `view`. `compiled` is the caller's storage. Its arrays live in
@@ -70,8 +71,8 @@ clv_status clv__executables_compile(clv__executables *executables, uint32_t part
 void clv__executables_drop(clv__executables *executables, uint32_t partition, clv__compiled *compiled);
 void clv__executables_finish(clv__executables *executables);
 
-/* Parts of clv__executables_compile() (executable.c). Gets an executable of the partition for `view` from the first source that
- * has one. `by_device` says whether the device itself caused a failure. */
+/* Parts of clv__executables_compile() (executable.c). The caller holds the devices' lock. Gets an executable of the partition
+ * for `view` from the first source that has one. `by_device` says whether the device itself caused a failure. */
 clv_status clv__executable_obtain(const clv__executables *executables, uint32_t partition, const clv_graph_view *view,
                                   clv__arena *arena, clv__executable_use **use, clv__origin *origin, bool *by_device,
                                   clv_error *error);

@@ -31,7 +31,7 @@ static const char *name_of_input(const clv_graph_view *whole, uint32_t input) {
 static clv_status compare_weights(const clv_graph_view *asked, const clv_graph_view *stored, const clv_graph_view *view,
                                   const clv_executable_info *info, const uint32_t *weights, clv_error *error) {
   for (uint32_t w = 0, at = view->input_count; w < info->weight_count; ++w, ++at) {
-    uint32_t tried = 0; /* usually the weights are in order */
+    uint32_t tried = 0; /* usually 0 at the end, because the weights are in order */
     for (; tried < stored->input_count; ++tried, ++at) {
       if (at >= stored->input_count) at = 0;
       if (strcmp(name_of_input(stored, at), info->weights[w]) == 0) break;

@@ -50,9 +50,9 @@ struct clv_compiled {
 /* Returns whether `path` is a directory that has a list (which may be damaged). */
 bool clv__folder_recognise(const char *path);
 
-/* The executable of a key, with its file mapped and checked. If there is none, `payload` is NULL and the status is CLV_NOT_FOUND;
- * the error explains how the nearest executable differs. Any other error describes what is wrong with the executable that was
- * found. */
+/* The result of clv__folder_find(): the executable with a given key, its file mapped and checked. If the folder has none,
+ * `payload` is NULL, the status is CLV_NOT_FOUND, and the error explains how the most similar executable differs. Any other
+ * error describes what is wrong with a file. */
 typedef struct clv__folder_found {
   const char *file;
   clv__file_map map;

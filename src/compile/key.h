@@ -7,7 +7,7 @@
 #include "cache/key.h"
 #include "device/device.h"
 
-/* Computes the parts of the graph: structure and types. */
+/* Computes the two parts that depend only on the graph: structure and types. The other parts become zero. */
 void clv__key_make_graph(const clv_graph_view *view, clv__key *key);
 /* Computes all parts except that of the constants, which is zero. This is cheap: it reads no weight. */
 void clv__key_make(const clv_graph_view *view, const clv__device *device, const clv_compile_options *options, clv__key *key);

@@ -16,7 +16,7 @@
 #include "compile/folder.h"
 
 #define MARK ".new-"
-enum { ATTEMPTS = 100 }; /* to win against other processes that write to the same target */
+enum { ATTEMPTS = 100 }; /* how often a step is repeated if another process writes to the same target meanwhile */
 
 /* ---- The files of a folder ---- */
 
@@ -58,7 +58,7 @@ static void remove_folder(const char *path) {
   (void)rmdir(path);
 }
 
-/* Returns whether the folder at the target is no longer the one that is listed. */
+/* Returns whether the folder at the target is no longer the one that `listing` reads. */
 static bool is_replaced(const clv__new_folder *made, DIR *listing) {
   struct stat listed, there;
   return fstat(dirfd(listing), &listed) == 0 && (stat(made->target, &there) != 0 || there.st_ino != listed.st_ino);

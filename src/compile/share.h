@@ -67,12 +67,12 @@ clv_status clv__share_find(clv__share *share, uint32_t device, const clv__key *k
 /* Adds an executable and begins its first use. Copies `weights`. On failure the caller still owns the executable. */
 clv_status clv__share_add(clv__share *share, uint32_t device, const clv__key *key, const clv_graph_view *view, clv__arena *arena,
                           clv_executable *executable, const uint32_t *weights, clv__executable_use **use, clv_error *error);
-/* Ends a use. The last one destroys the executable. Accepts NULL. */
+/* Ends a use. The end of the last use destroys the executable. Accepts NULL. */
 void clv__share_drop(clv__share *share, clv__executable_use *use);
 
-/* Begins a use of a weight of `graph` with these bytes. `use` is the caller's memory. If there is no such weight, it is uploaded
- * as `name`, with bytes that are read from the graph's file. The bytes must outlive the use. If the call fails, `by_device` says
- * whether the device is to blame. */
+/* Begins a use of a weight of `graph` with these bytes. `use` is the caller's memory. If the device has no such weight, uploads
+ * it as `name`, and sets `uploaded`; bytes that are in a mapped file are then read from the file. The bytes must outlive the
+ * use. If the call fails, `by_device` says whether the device is to blame. */
 clv_status clv__share_weight(clv__share *share, uint32_t device, const clv_graph *graph, const char *name, const clv_tensor *data,
                              clv__weight_use *use, bool *uploaded, bool *by_device, clv_error *error);
 /* Ends a use and clears it; accepts one that is all zero. */

@@ -11,7 +11,7 @@
 #include "built_in_backends.h" /* made from the list in CMakeLists.txt */
 #include "device/device.h"
 
-/* In the order that "auto" tries them. */
+/* The built-in backends, in the order in which "auto" tries them. */
 static const clv_backend_query_fn built_in[] = {CLV__BUILT_IN_BACKENDS};
 
 void clv__backends_init(clv__backends *backends) {

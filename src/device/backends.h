@@ -11,7 +11,8 @@
 
 enum { CLV__MAX_BACKENDS = 64 };
 
-/* Whether a group of optional slots, which may be of an earlier version, is long enough to contain a slot. */
+/* Whether a backend's group of optional slots contains `slot`. A backend built for an earlier version may have a shorter
+ * group. */
 #define CLV__GROUP_HAS(group, slot) ((group)->struct_size >= (size_t)((const char *)(&(group)->slot + 1) - (const char *)(group)))
 
 /* The shared library that a backend was loaded from. */

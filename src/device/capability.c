@@ -19,7 +19,8 @@ static const clv_graph_view *view_for(const clv__device *device, const clv_graph
 /* Values above this size fit no address space. Sums of sizes below it do not overflow. */
 #define MOST_VALUE_BYTES ((size_t)1 << 47)
 
-/* Rejects a node with a value that is too large for any device. */
+/* Returns whether a device could run the node at all. Returns false, with the reason in `verdict`, if a value that the node
+ * reads or computes is larger than any memory. */
 static bool is_possible(const clv_graph_view *whole, uint32_t node, clv_verdict *verdict) {
   const clv__node *n = &whole->graph->nodes[whole->nodes[node]];
   for (uint32_t i = 0; i < n->input_count + n->output_count; ++i) {

@@ -29,9 +29,9 @@ typedef struct clv__device {
   uint32_t space; /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
 } clv__device;
 
-/* Objects that later layers attach to a set of open devices; its sessions share them. They are created under the devices' lock.
- * Closing the set destroys them in reverse order. CLV__ATTACHED_ABANDONED and later kinds are destroyed after the devices are
- * closed, the others before. */
+/* Objects that other folders attach to a set of open devices; the sessions of the set share them. They are created under the
+ * devices' lock. Closing the set first closes its lost devices, and then destroys the kinds before CLV__ATTACHED_ABANDONED, the
+ * last one first. After that it closes the remaining devices, and destroys the remaining kinds, again the last one first. */
 typedef enum clv__attachment_kind {
   CLV__ATTACHED_MEMORY,    /* memory (device/memory_pool.h) */
   CLV__ATTACHED_PROGRAMS,  /* executables and weights (compile/) */
@@ -106,20 +106,22 @@ uint32_t clv__devices_find(const clv_devices *devices, const char *name);
 
 /* ---- Devices that were removed while they were working (lost.c) ---- */
 
-/* Why a lost device supports no node, and gets none. */
+/* The reason that reports give for a lost device: why it rejects a node, and why the plan does not use it. */
 #define CLV__LOST_REASON "removed: it did not answer in time"
 
-/* The table of functions of a lost device of `backend`. It has the same optional slots and groups. They, and the others, do not
- * call the device: what frees memory does nothing, and what has a status fails. */
+/* Returns the table of functions that replaces `backend` once its device is lost. It has the same optional slots and groups as
+ * `backend`. None of its functions calls the device: those that free something do nothing, and those that return a status
+ * fail. */
 clv_backend clv__lost_backend(const clv_backend *backend);
-/* Removes the device. From now on no call reaches it, except close() and the calls that have begun. Returns whether it was not
- * lost before. Any thread. */
+/* Marks the device as lost. From now on no call reaches it, except close(); calls that have begun already go on. Returns false
+ * if it was lost before. Any thread may call this. */
 bool clv__device_lose(clv__device *device);
-/* For decisions. Calls need no such test. */
+/* Returns whether the device is lost, for code that then takes another way. Do not test this before each call of the backend: a
+ * call through device->backend does not reach a lost device. */
 static inline bool clv__device_is_lost(const clv__device *device) {
   return device->backend == &device->lost;
 }
-/* CLV_DEVICE_ERROR if the device is lost. For work that must not even be prepared. */
+/* CLV_DEVICE_ERROR if the device is lost. For work that should not even be prepared for a lost device. */
 clv_status clv__device_check(const clv__device *device, clv_error *error);
 
 /* ---- Verdicts ---- */
@@ -132,15 +134,16 @@ typedef struct clv__capability {
   uint16_t *hosted;     /* by node: bit d: a view that device d rejects, and that the host renames in its memory; NULL: none */
 } clv__capability;
 
-/* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL: every
- * size is known). supports() of a device with static shapes gets typical sizes if the node may be padded. `support` may be
- * NULL. CLV_CANCELLED if `poll`, which may be NULL, ends it. */
+/* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL:
+ * every size is known). supports() of a device with static shapes gets typical sizes if the node may be padded. `support` is
+ * the program's own check of what a device supports, and may be NULL. Returns CLV_CANCELLED if `poll`, which may be NULL, says
+ * that planning should end. */
 clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
                                clv_support_fn support, void *user_data, clv__poll *poll, clv__capability *capability,
                                clv_error *error);
 void clv__capability_finish(clv__capability *capability);
 
-/* The device's own answer. */
+/* Returns the device's own verdict: NULL if it supports the node, otherwise the reason why not. */
 static inline const char *clv__capability_answer(const clv__capability *capability, clv_node_id node, uint32_t device) {
   return capability->reasons[(size_t)node * capability->device_count + device];
 }

@@ -15,8 +15,9 @@ enum { FOLD_LIMIT_BYTES = 1 << 16 }; /* constants above this size are not used t
 struct clv_graph_builder {
   const clv_allocator *allocator;
   clv__builder *inner;
-  clv_graph_builder *root, *parent; /* of a graph: itself and NULL */
-  uint32_t open_bodies;             /* begun for this graph or body, and neither finished nor destroyed */
+  clv_graph_builder *root,
+      *parent;          /* of a body: its graph's builder, and the builder that began it; of a graph: itself and NULL */
+  uint32_t open_bodies; /* begun for this graph or body, and neither finished nor destroyed */
   /* Of the root: finished bodies that no node has yet. */
   const clv_graph_view **bodies;
   size_t body_count, body_capacity;
@@ -65,7 +66,7 @@ clv_status clv_graph_builder_body(clv_graph_builder *builder, clv_graph_builder 
   return CLV_OK;
 }
 
-/* Frees the builder, whose inner one is consumed already. */
+/* Frees the builder. Its inner builder was finished or destroyed before, and is not freed here. */
 static void release(clv_graph_builder *builder) {
   if (builder->parent != NULL) --builder->parent->open_bodies;
   for (size_t i = 0; i < builder->body_count; ++i) clv__graph_destroy((clv_graph *)builder->bodies[i]->graph);
@@ -295,7 +296,7 @@ clv_status clv_graph_builder_node(clv_graph_builder *builder, const clv_builder_
     status = clv__builder_node(builder->inner, name, domain, node.op, values, node.input_count, values + node.input_count,
                                node.output_count, attributes, node.attribute_count, error);
   }
-  for (uint32_t i = 0; status != CLV_OK && i < copied; ++i) { /* the node has not taken them */
+  for (uint32_t i = 0; status != CLV_OK && i < copied; ++i) { /* no node was made that would own the bodies */
     if (attributes[i].kind == CLV_ATTRIBUTE_GRAPH) clv__graph_destroy((clv_graph *)attributes[i].graph->graph);
   }
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "node '%s' (%s)", name, node.op);
@@ -311,7 +312,7 @@ static clv_status infer_outputs(clv_graph *graph, clv_error *error) {
     clv_tensor *type = &((clv__value *)&graph->values[graph->outputs[i]])->type;
     if (type->dtype != CLV_DTYPE_NONE) continue;
     *type = shapes->types[graph->outputs[i]];
-    type->data = NULL; /* a value that inference knows belongs to `shapes` */
+    type->data = NULL; /* if inference knows the bytes of the value, they belong to `shapes` */
     for (int32_t k = 0; k < type->rank; ++k) {
       if (type->dims[k] <= CLV_DIM_SYMBOL(graph->symbol_count)) type->dims[k] = CLV_DIM_UNKNOWN; /* not the graph's symbol */
     }

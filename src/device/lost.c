@@ -1,5 +1,5 @@
-/* Devices that were removed while they were working. Of such a device's functions, only close() may still be called. Only this
- * file ensures that: the library calls a device through its `backend`, which clv__device_lose() replaces by a table whose
+/* Devices that were removed while they were working. Of such a device's functions, only close() may still be called. This file
+ * alone ensures that: the library calls a device through its `backend`, which clv__device_lose() replaces by a table whose
  * functions do not call the device. They do nothing, answer no, or fail. close() frees what the device still holds. */
 #include "device/device.h"
 
@@ -12,7 +12,8 @@ static clv_status fail(clv_error *error) {
   return clv__error_set(error, CLV_DEVICE_ERROR, TEXT);
 }
 
-/* Define a slot: its name, and its parameters after the device. FAILS adds the error. */
+/* Define the function for the slot `name`. The other arguments are its parameters, without the device, which comes first, and
+ * in FAILS without the error, which comes last. */
 #define FAILS(name, ...)                                                      \
   static clv_status name(clv_device *device, __VA_ARGS__, clv_error *error) { \
     return fail(error);                                                       \
@@ -41,7 +42,7 @@ static bool prefers(clv_device *device, const clv_graph_view *graph, uint32_t no
 }
 FAILS(claim, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add, void *cookie)
 
-/* No estimate. */
+/* A negative time means: no estimate. */
 static double node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   return -1;
 }
@@ -122,7 +123,7 @@ static const clv_capture_slots capture_slots = {.struct_size = sizeof capture_sl
                                                 .destroy = capture_destroy,
                                                 .size_bytes = captured_bytes};
 
-/* As for an instance that cannot be timed, because no run fails for that. */
+/* Return CLV_NOT_SUPPORTED, as for an instance that cannot be timed, because no run fails for that. */
 static clv_status timing_enable(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
   return clv__error_set(error, CLV_NOT_SUPPORTED, TEXT);
 }

@@ -129,7 +129,8 @@ static clv__memory_block shelf_remove(shelf *s, size_t at) {
   return block;
 }
 
-/* The smallest block that fits; among equal sizes, the one returned last. */
+/* Finds the smallest kept block of the device with at least `size_bytes`, but not more than about twice that; among equal
+ * sizes, the one returned last. */
 static bool shelf_find(const shelf *s, uint32_t device, uint64_t size_bytes, size_t *found) {
   size_t low = 0, high = s->count;
   bool any = false;
@@ -176,7 +177,7 @@ static void notice_lost(pool *p) {
   }
 }
 
-/* Whether a lost device may still write to the block: the device can access the block's memory, and the block was allocated
+/* Returns whether a lost device may still write to the block: it can access the block's memory, and the block was allocated
  * before the loss was noticed. */
 static bool is_suspect(const pool *p, const clv__memory_block *block) {
   for (uint32_t d = 0; d < p->devices->count; ++d) {

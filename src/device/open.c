@@ -23,7 +23,8 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
                         name, known, (int)strcspn(name, ":"), name);
 }
 
-/* The key of the option "NAME:key=value" if NAME is `name`, otherwise NULL. `name` may contain a colon ("opencl:1"). */
+/* Returns the start of the key in the option "NAME:key=value" if NAME is `name`, otherwise NULL. `name` may contain a colon
+ * ("opencl:1"). */
 static const char *option_key(const char *text, const char *name, size_t *key_bytes) {
   size_t length = strlen(name);
   const char *equals = strchr(text, '=');
@@ -350,7 +351,8 @@ static clv_status nothing_left(const clv_devices *devices, const char *list, clv
   return clv__error_set(error, CLV_NOT_SUPPORTED, "no device of '%.200s' is available: %s", list, reason);
 }
 
-/* A device that is not supported here is skipped, unless `no_fallback` is set or none is left. */
+/* Opens the devices of `list`. A device whose open() returns CLV_NOT_SUPPORTED is skipped, unless `no_fallback` is set; if none
+ * can be opened, that is an error. */
 static clv_status open_list(clv_devices *devices, const clv_devices_options *options, const char *list, clv_error *error) {
   for (const char *at = list;;) {
     size_t length = strcspn(at, ",");

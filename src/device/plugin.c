@@ -41,7 +41,8 @@ static clv_status open_file(clv_context *context, const char *path, const char *
   return clv__backends_add(context, query, NULL, name, plugin, backend, error);
 }
 
-/* The caller holds the lock of the context's backends. */
+/* Loads the plugin at `path`, or finds its backend if the same file is loaded already. The caller holds the lock of the
+ * context's backends. */
 static clv_status load(clv_context *context, const char *path, const char *name, const clv_backend **backend, clv_error *error) {
   clv__backends *backends = clv__context_backends(context);
   const clv_allocator *allocator = clv__context_allocator(context);
@@ -126,7 +127,7 @@ typedef struct folders {
   void *cookie;
 } folders;
 
-/* Adds a folder; silently skips a missing one. */
+/* Adds a folder. Skips a missing one silently, and reports one that must not be used to `left_out`. */
 static clv_status add_folder(folders *f, const char *path, size_t length, clv_error *error) {
   const char *folder = clv__arena_string(&f->arena, path, length);
   struct stat about;

@@ -44,7 +44,8 @@ static void hash_texts(const char *first, const char *second, clv__hash *hash) {
   clv__hasher_finish(&hasher, hash);
 }
 
-/* A key that no executable has, because its structure part is the hash of a fixed text instead of a graph. */
+/* Makes the cache key for a backend's own data. No executable has this key, because its structure part is the hash of a fixed
+ * text instead of a graph. */
 static clv__key memory_key(const char *backend, const char *key) {
   clv__key all = {0};
   hash_texts("what a backend remembers", "", &all.parts[CLV__KEY_STRUCTURE]);

@@ -22,7 +22,8 @@ void clv__remembered_finish(clv__remembered *remembered);
 clv__cache *clv__remembered_cache(clv__remembered *remembered, const clv__settings *settings, const clv_allocator *allocator,
                                   const char **reason, bool *is_new);
 
-/* The host services recall() and remember() (clv_host). `data` is unchanged on failure. */
+/* The host services recall() and remember() (clv_host). After a failure there is nothing to release: `data` is as before, or
+ * NULL. */
 clv_status clv__remembered_get(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key,
                                void **data, size_t *size_bytes, clv_error *error);
 clv_status clv__remembered_put(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,

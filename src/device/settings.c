@@ -95,14 +95,16 @@ static clv_status read_capture(const clv_context_options *options, clv__settings
   return CLV_OK;
 }
 
-/* Checks the text of CLEAVE_ISA, which limits the instruction set of the whole process. The settings therefore do not hold it. */
+/* Checks the text of CLEAVE_ISA, which limits the instruction set of the whole process. The limit is therefore not kept in the
+ * settings of a context. */
 static clv_status check_isa(clv_error *error) {
   const char *text = variable(CLV__VARIABLE_ISA);
   clv__isa limit;
   return text == NULL || clv__isa_read(text, &limit) ? CLV_OK : unreadable(CLV__VARIABLE_ISA, text, error);
 }
 
-/* Returns the path in an environment variable; NULL if it is not absolute, because a relative path is invalid here. */
+/* Returns the path in an environment variable; NULL if there is none, or if the path is relative: it would name another folder
+ * in each current directory. */
 static const char *absolute(clv__variable which) {
   const char *text = variable(which);
   return text != NULL && text[0] == '/' ? text : NULL;

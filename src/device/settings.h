@@ -6,7 +6,7 @@
 
 typedef struct clv__settings {
   clv_capture_policy capture;     /* never UNSET; OFF if capture_cache_entries is 0 */
-  uint32_t capture_cache_entries; /* captures kept per device; 0: capture nothing */
+  uint32_t capture_cache_entries; /* entries in each device's cache of captures; 0: capture nothing */
   uint64_t capture_cache_bytes;
   bool capture_prefill;
   char *cache_directory; /* NULL: none */

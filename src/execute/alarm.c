@@ -12,8 +12,8 @@ typedef struct setting {
   uint64_t until_ns; /* the time of the alarm; UINT64_MAX: none */
   uint32_t step;     /* the step whose device the driver has called */
   bool is_of_device; /* `until_ns` is the limit of the device, not that of the run */
-  bool is_stoppable; /* at the limit, the request is stopped */
-  bool is_late;      /* the limit has passed; if the call has not returned by `until_ns`, the program is told */
+  bool is_stoppable; /* at `until_ns`, the alarm stops the request */
+  bool is_late;      /* the limit has passed; now `until_ns` is when the program is told, unless the call returns before */
 } setting;
 
 struct clv__alarm {

@@ -1,5 +1,6 @@
-/* Asynchronous runs: a queue of runs, and threads that execute them. The queue is created when the first run is started. A run
- * that finds too few idle threads adds one. A session has at most as many of these threads as requests in flight. */
+/* Asynchronous runs: a queue of runs, and threads that execute them. The queue is created when the first run is started.
+ * Starting a run adds a thread if too few threads are idle. A session has at most as many of these threads as requests in
+ * flight. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -78,7 +79,8 @@ void clv__async_destroy(clv__async *async) {
   clv__release(async->session->allocator, async);
 }
 
-/* The caller holds the lock. Adds a thread for one more run, unless there are enough idle threads or the limit is reached. */
+/* The caller holds the lock. Adds a thread for one more run, unless there are enough idle threads, or already as many threads
+ * as requests in flight. */
 static clv_status add_thread(clv__async *async, clv_error *error) {
   uint32_t waiting = 0;
   for (const clv_run *run = async->first; run != NULL; run = run->next) ++waiting;

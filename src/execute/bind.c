@@ -134,18 +134,19 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     if (!clv__tensor_size_bytes(type, &size_bytes) || overlaps_input(order, output->data, size_bytes)) continue;
     slot->bound = output->data;
   }
-  for (uint32_t i = 0; i < all; ++i) { /* outputs for which the caller gives no memory use the session's */
+  /* A value can be several outputs. If the caller gives no memory for one of them, the value stays in the session's memory. */
+  for (uint32_t i = 0; i < all; ++i) {
     clv__slot *slot = writable_slot(request, i);
     if (slot != NULL && order->outputs[i].data == NULL) slot->bound = NULL;
   }
   return CLV_OK;
 }
 
-/* The location of an output's bytes after the run. */
+/* Returns the location of an output's bytes after the run. */
 static const void *output_data(clv__request *request, const clv_tensor *inputs, uint32_t index) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
-  /* An input that only the host renames has no slot. */
+  /* If the output is a hosted view of an input, that input may have no slot: so look at the inputs first. */
   clv_value_id value = clv__plan_storage(plan, output_value(plan, index), CLV__SPACE_HOST);
   if (request->engine->constants[index] != NULL) return request->engine->constants[index];
   for (uint32_t k = 0; k < graph->input_count && graph->values[value].is_input; ++k) {

@@ -179,7 +179,7 @@ static clv_status issue_in_time(drive *d, uint32_t step, clv_error *error) {
   clv_status status = issue(d, step, error);
   clv__alarm_clear(request);
   if (!request->stopping.is_late) return status;
-  request->failed_device = clv__lane_device(d->schedule->tracks[step].lane); /* not those stopped along with it */
+  request->failed_device = clv__lane_device(d->schedule->tracks[step].lane); /* not a device that was stopped with it */
   d->here = step;
   return CLV_CANCELLED;
 }

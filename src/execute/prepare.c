@@ -197,9 +197,9 @@ static bool has_graphs(const clv__prepared *prepared) {
   return false;
 }
 
-/* Returns whether the set stays. Sets beyond the limit are evicted, the least recently used first, except those whose captures
- * are kept, because a capture keeps its memory. A set that only served to size the memory is evicted at once. `kept` counts the
- * sets before this one that stay; if this one stays, it is counted too. */
+/* Returns whether the set stays. Sets beyond the number in options.prepared_shapes are evicted, the least recently used first,
+ * except those whose captures are kept, because a capture keeps its memory. A set that only served to size the memory is
+ * evicted at once. `kept` counts the sets before this one that stay; if this one stays, it is counted too. */
 static bool stays(const clv__prepared *prepared, uint32_t *kept) {
   uint32_t limit = prepared->request->session->options.prepared_shapes;
   if (*kept > 0 && !(prepared->is_whole && (*kept < limit || has_graphs(prepared)))) return false;
@@ -231,8 +231,8 @@ static clv__prepared *find_evicted(const clv__request *request) {
   return found;
 }
 
-/* Makes a set, and evicts sets beyond the limit. `from` (may be NULL) is always evicted, and its instances are resized for the
- * new set if they can be. */
+/* Makes a set, and evicts sets that need not stay (see stays()). `from` (may be NULL) is always evicted, and its instances are
+ * resized for the new set if they can be. */
 static clv_status make_new(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv__prepared *from,
                            bool is_tight, clv_error *error) {
   clv__prepared *prepared = clv__allocate_zero(request->session->allocator, sizeof *prepared);

@@ -38,8 +38,8 @@ typedef struct clv__edge {
 
 typedef struct clv__schedule_rules {
   bool is_serial;         /* every step waits for the one before */
-  const bool *sized_late; /* indexed by step: the host must see its completion before steps that wait for it are issued, because
-                             only then it knows their sizes, or because it pads or cuts their values; NULL: none */
+  const bool *sized_late; /* indexed by step: the host must see its completion before it issues steps that wait for it, because
+                             only then it knows the sizes of its outputs, or can pad or cut them; NULL: none */
   const clv__edge *edges; /* ascending by `after`; each from an earlier to a later step */
   size_t edge_count;
 } clv__schedule_rules;

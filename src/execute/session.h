@@ -27,16 +27,16 @@ bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *
 /* Writes a text such as "npu was removed: …: 3 partitions were moved to cpu". */
 void clv__incident_text(const clv_devices *devices, const clv__incident *incident, char *text, size_t size_bytes);
 
-/* The source of the executable of partition `index` when the session was made. */
+/* Returns where the executable of partition `index` came from when the session's current engine was made. */
 const clv__origin *clv__session_origin(const clv_session *session, uint32_t index);
 /* Removes from the disk cache the executables that the session compiled when it was made. For executables that nothing will
  * request again. */
 void clv__session_forget(clv_session *session);
 
-/* Measures the wall time of each step of the following runs, including a wait for its completion. Off by default, because it
- * serialises the devices. */
+/* Switches the timing of steps on or off: whether runs measure the wall time of each step, including a wait for its completion.
+ * Off by default, because it serialises the devices. */
 void clv__session_time_steps(clv_session *session, bool on);
-/* Nanoseconds of step `index` of the session's plan in the last timed run. */
+/* Returns the time of step `index` of the session's plan in the last timed run, in nanoseconds; 0 if there was none. */
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
 
 /* Times of the steps inside a partition (such as kernels), as measured by its device, in runs whose steps are timed. Call between

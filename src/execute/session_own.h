@@ -24,7 +24,7 @@ enum { CLV__HELD_SCRATCH = 16 };
 typedef struct clv__slot {
   clv_value_id value;
   uint32_t space;
-  uint32_t first, last; /* the steps between which it must be kept; UINT32_MAX: until the run ends */
+  uint32_t first, last; /* the first and last step during which it must be kept; `last` UINT32_MAX: until the run ends */
   uint32_t *touched; /* indexed by lane of the schedule: how many of the lane's steps must complete before the bytes are free */
   bool is_streamed;  /* a weight, copied again before each partition that reads it */
   bool size_known;   /* at the time of memory planning */
@@ -59,7 +59,7 @@ typedef struct clv__partition_state {
   bool is_fixed;       /* its launches are the same in every run, so it may be captured */
   uint32_t first;      /* the first partition of the capture that includes this one */
   uint32_t next;       /* the next one in the capture, or CLV__NO_ID */
-  clv__issue issue;    /* in the last run by clv__request_drive() */
+  clv__issue issue;    /* how it was issued in the last run by clv__request_drive() */
   const char *why;     /* for CLV__ISSUE_EAGER: the reason, if it is specific to that run */
 } clv__partition_state;
 
@@ -195,7 +195,7 @@ struct clv_session {
   bool is_busy[CLV_MAX_IN_FLIGHT];
   pthread_mutex_t turn_lock;
   pthread_cond_t turn_ended;
-  bool has_turn[CLV__MAX_DEVICES]; /* a device that works in its caller's thread serves one request at a time */
+  bool has_turn[CLV__MAX_DEVICES]; /* by device: a request has its turn; only for devices that work in a caller's thread */
   clv__async *async;               /* created on first use */
   clv__alarm *alarm;               /* created on first use */
   uint32_t last_request;           /* the request of the last run that ended */
@@ -254,18 +254,19 @@ void clv__request_release(clv__request *request);
  * is kept until the devices are closed (abandoned.c). */
 void clv__request_destroy(clv__request *request);
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
-/* Enlarges the arena of a space, or (below) the scratch of a device, if it is smaller than `size_bytes`. The memory may move and
- * then gets a new generation, so nothing of the request may be running there. A scratch block that captures use is kept in
- * addition to the new one. */
+/* clv__request_reserve() enlarges the arena of a space, clv__request_reserve_scratch() the scratch of a device, if it is
+ * smaller than `size_bytes`. The memory may move and then gets a new generation, so nothing of the request may be running
+ * there. A scratch block that captures use is kept in addition to the new one. */
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error);
-/* Releases all prepared sets and memory. */
+/* Releases all prepared sets and the memory of the request. */
 void clv__request_free_memory(clv__request *request);
 clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, uint64_t size_bytes, clv_error *error);
 
 /* prepare.c: prepares the request for inputs of these types; the result is request->prepared. If `inputs` is NULL, uses the sizes
  * that the plan knows. */
 clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error);
-/* The same, but instead of another set, changes the current set to these types. */
+/* Works like clv__request_prepare(), but if that would add a set, the new set replaces the current one, and takes over its
+ * instances where the device can resize them. */
 clv_status clv__request_resize(clv__request *request, const clv_tensor *inputs, clv_error *error);
 /* The type of a value as seen by a partition: at the bucket's sizes if the partition is bucketed. */
 static inline const clv_tensor *clv__prepared_type(const clv__prepared *prepared, const clv__partition *partition,
@@ -282,7 +283,8 @@ bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
 /* instance.c: creates a partition's instance for the current shapes of its inputs, or takes and resizes that of `from`, a set
  * without captures that will be evicted. `from` is NULL if there is no such set. */
 clv_status clv__instance_make(clv__partition_state *state, clv__prepared *from, clv_error *error);
-/* Replaces the instance if it does not fit. The caller adds the partition to an error. */
+/* If the instance is not for the current shapes, resizes it, or makes another one. The caller adds the partition to an
+ * error. */
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
 /* Binds the request's scratch, growing it if necessary. */
 clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error);
@@ -334,8 +336,8 @@ uint32_t clv__space_owner(const clv_plan *plan, uint32_t space);
 /* in_flight.c: the bytes of a space that the values of one request may take if every request in flight is to fit; UINT64_MAX: any
  * number. */
 uint64_t clv__request_value_room(const clv__request *request, uint32_t space);
-/* in_flight.c: fails if the memory of a device does not suffice for as many requests like this one, which is prepared, as may be
- * in flight. */
+/* in_flight.c: fails if the memory of a device does not suffice for all requests that may be in flight, if each takes as much
+ * as this one, which must be prepared. */
 clv_status clv__request_check_share(const clv__request *request, clv_error *error);
 
 /* arrange.c: sets the offsets of `slots`, and `total` to the size of the arena. With a schedule, two slots may share bytes if the
@@ -347,8 +349,9 @@ clv_status clv__slots_arrange(clv__slot **slots, size_t count, const clv__schedu
 /* bind.c: checks the number and types of a run's inputs and, if `has_data`, that they have data. */
 clv_status clv__inputs_check(const clv_plan *plan, const clv_tensor *inputs, uint32_t input_count, bool has_data,
                              clv_error *error);
-/* bind.c: checks the caller's inputs, prepares the request for their shapes and binds them. Binds outputs that can be written in
- * place. Copies the results to the caller after the run. */
+/* bind.c: clv__request_bind_inputs() checks the caller's inputs, prepares the request for their shapes and binds them.
+ * clv__request_bind_outputs() checks the caller's outputs, and binds those that can be written in place.
+ * clv__request_hand_over() gives the caller the results after the run, and copies those that were not written in place. */
 clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
 clv_status clv__request_bind_outputs(clv__request *request, const clv__order *order, clv_error *error);
 clv_status clv__request_hand_over(clv__request *request, const clv__order *order, clv_error *error);
@@ -436,7 +439,9 @@ bool clv__condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, uint6
  * until the run is to end; `order` may be NULL. */
 clv_status clv__order_check(const clv__order *order, clv_error *error);
 clv_status clv__order_wait(const clv__order *order, pthread_cond_t *condition, pthread_mutex_t *lock, clv_error *error);
-/* The turn of a request on a device that works in its caller's thread. */
+/* Turns on a device that works in its caller's thread. clv__turn_begin() waits until no other request of the session has its
+ * turn on the device, and then gives the turn to `request`; it fails when `order` is cancelled or its time limit passes.
+ * clv__turn_end() ends the turn. */
 clv_status clv__turn_begin(clv__request *request, uint32_t device, const clv__order *order, clv_error *error);
 void clv__turn_end(clv__request *request, uint32_t device);
 /* Between clv__stopping_begin() and clv__stopping_end(), other threads may stop the request's streams. clv__stopping_end()
@@ -474,7 +479,8 @@ clv_status clv__session_begin(clv_session *session, clv_error *error);
 /* Releases requests that are not in use and belong to a replaced engine. (request.c) */
 void clv__session_sweep(clv_session *session);
 
-/* session.c: makes one run, from binding inputs to returning outputs. Removes devices that fail. */
+/* session.c: clv__order_make() checks the arguments of a run and makes `order` of them. clv__session_run() makes the run, from
+ * binding inputs to returning outputs, and removes devices that fail. */
 clv_status clv__order_make(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
                            uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error);
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error);

@@ -48,7 +48,7 @@ clv_status clv__request_step_failed(const clv__request *request, uint32_t step, 
   return clv__request_steps_failed(request, &step, 1, status, error);
 }
 
-/* The call that gives a step's work to its device. */
+/* Returns the name of the backend call that gives a step's work to its device, for messages. */
 static const char *call_of(const clv__request *request, uint32_t index) {
   const clv_plan *plan = clv__request_plan(request);
   const clv__step *step = &plan->steps[index];

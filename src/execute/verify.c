@@ -10,8 +10,8 @@
 #include "base/tensor/compare.h"
 #include "execute/session_own.h"
 
-/* The contents that the reference loops compute for the values that cross partition boundaries. The memory is from the pool,
- * because a device that is removed may still read it. */
+/* The contents that the reference evaluator computes for the values that cross partition boundaries. The memory is from the
+ * pool, because a device that is removed may still read it. */
 typedef struct reference {
   clv__request *request;
   clv_tensor *values;        /* indexed by value id; `data` is NULL if not needed */
@@ -53,7 +53,7 @@ static bool agrees(const clv_tensor *expected, const clv_tensor *actual, const c
   return agree;
 }
 
-/* Adds the partition to the error of a copy for it. */
+/* If a copy for the partition failed, names the partition in the error. */
 static clv_status copy_status(const clv__request *request, uint32_t partition, clv_status status, clv_error *error) {
   return status == CLV_OK ? status : clv__partition_failed(request, partition, status, error);
 }
@@ -88,7 +88,8 @@ static clv_status feed(clv__request *request, uint32_t partition, clv_value_id i
   return copy_status(request, partition, copy_in(request, device, value, is_constant, slot, error), error);
 }
 
-/* Reads a partition's output. If it is in device memory, copies it to host memory allocated as `copy`. */
+/* Reads a partition's output. If it is in device memory, copies it to host memory that this function allocates as `copy`; the
+ * caller frees it, even after a failure. */
 static clv_status fetch(clv__request *request, uint32_t partition, clv__slot *slot, clv_tensor *actual, clv__memory_block *copy,
                         clv_error *error) {
   uint32_t device = clv__request_plan(request)->partitions[partition].device;
@@ -137,7 +138,7 @@ static clv_status check_output(reference *ref, uint32_t partition, clv_value_id 
   return status;
 }
 
-/* The value that a partition reads: a streamed weight, or the reference's value. */
+/* Returns the value that a partition reads: a streamed weight (`is_constant`), or the reference's value. */
 static const clv_tensor *input_of(const reference *ref, clv_value_id value, bool *is_constant) {
   const clv_tensor *streamed =
       &clv__request_plan(ref->request)->shapes->types[value]; /* the reference has no copy of a streamed weight */

@@ -8,8 +8,8 @@
 /* How often a waiting driver wakes up to check whether another session has marked a device as lost. */
 enum { LOOK_EVERY_NS = 50000000 };
 
-/* Signals after it releases the lock, because the woken thread needs the lock. `tellers` keeps the board from being freed
- * meanwhile: see clv__board_drain(). */
+/* Called when the mark's step completed. Signals only after it has released the lock, because the woken thread needs the lock.
+ * `tellers` keeps the board from being freed meanwhile: see clv__board_drain(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
@@ -74,9 +74,9 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
       clv__error_set(error, CLV_DEVICE_ERROR, "it did not answer within %g s", session->options.device_time_limit_s));
 }
 
-/* A thread that waits for one event of a device after the other. On each stream, events complete in the order in which they
- * were recorded, and the run waits for all of them. So one thread can wait for the events of several streams; at worst, some
- * notifications are late. */
+/* A thread that waits for the events of one device, one after the other. On each stream, events complete in the order in which
+ * they were recorded, and the run waits for all of them. So one thread can wait for the events of several streams; at worst,
+ * some notifications are late. */
 struct clv__watcher {
   clv__request *request;
   const clv__device *device;
@@ -98,7 +98,7 @@ static void *watch(void *cookie) {
     watcher->first = (watcher->first + 1) % watcher->capacity;
     --watcher->count;
     pthread_mutex_unlock(&watcher->lock);
-    /* The thread that drives the run calls it again to get the error text. */
+    /* The thread that drives the run calls event_synchronize() again to get the error text. */
     (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event, NULL);
     clv__board_tell(mark);
     pthread_mutex_lock(&watcher->lock);

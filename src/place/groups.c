@@ -1,7 +1,7 @@
-/* See groups.h. Each group is contracted to one item, numbered by its first node. An item is appended to the order once all its
- * producers are; if several items are ready, the first in the list comes next. If no item is ready, groups wait for each other,
- * or a group waits for itself through nodes outside it. Then the item of the first node that is not yet in the order is broken
- * up: its nodes that are ready are appended without the rest of the item. */
+/* See groups.h. Each group is contracted to one item, numbered by its first node; a node without a group is an item of its own.
+ * An item is appended to the order once all its producers are; if several items are ready, the first in the list comes next. If
+ * no item is ready, groups wait for each other, or a group waits for itself through nodes outside it. Then the item of the
+ * first node that is not yet in the order is broken up: its nodes that are ready are appended without the rest of the item. */
 #include "place/groups.h"
 
 #include <string.h>

@@ -19,11 +19,11 @@ typedef struct walk {
   clv__placing *placing;
   clv__cut *cut;
   part *parts;
-  uint32_t *copied;      /* by value: memory spaces it was copied to, not counting the one it was computed in */
+  uint32_t *copied;      /* by value: the memory spaces it was copied to, as bits, without the one it was computed in */
   uint32_t *seen;        /* by value, for devices with an input limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
   uint32_t latest[16];   /* by device: its latest partition so far that is not of hosted views */
-  uint32_t open;         /* the partition that the run of the list is in; CLV__NONE at the beginning */
+  uint32_t open;         /* the partition to which the next node of the list is added if it fits; CLV__NONE at the beginning */
   clv__views views;
 } walk;
 
@@ -52,8 +52,8 @@ static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
   return birth_of(w, value) != space && (w->copied[value] >> space & 1u) == 0;
 }
 
-/* Returns how many streamed weights the node would add to those of partition `into`. None for a view: only its
- * source is data; its other operands, such as the shape of a Reshape, are not. */
+/* Returns how many streamed weights the node would add to those of partition `into`. Returns 0 for a view: only its source is
+ * data; its other operands, such as the shape of a Reshape, are not. */
 static uint32_t count_streamed(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], fresh = 0;
@@ -129,8 +129,8 @@ static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
   return fresh;
 }
 
-/* Returns whether `view` can be in `partition`, which may be closed: the view's inputs are computed in that partition or before,
- * and the partition's limits allow one more node. */
+/* Returns whether `view` can be in `partition`, even if other partitions follow it already: the view's inputs are computed in
+ * that partition or before, and the partition's limits allow one more node. */
 static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[view], limit = limit_of(w, device);
@@ -175,8 +175,8 @@ static bool place_view(walk *w, uint32_t view) {
 
 /* ---- The walk ---- */
 
-/* Puts a hosted view into a partition of such views, which comes after the open one. That stays open for nodes that do not read
- * the view. */
+/* Puts a hosted view into a partition of such views, which comes after the open partition (`open`). The open partition stays
+ * open for nodes that do not read the view. */
 static void place_hosted(walk *w, uint32_t view) {
   uint32_t device = w->placing->devices[view], into = w->cut->count - 1;
   bool fits = w->cut->count > 0 && w->parts[into].is_hosted && w->cut->devices[into] == device;

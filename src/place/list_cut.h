@@ -11,7 +11,7 @@ enum { CLV__PROPAGATE_COPIES = 30 }; /* the copy_limit of `propagate` */
 
 typedef struct clv__list_cut {
   const uint32_t *order; /* the list: all nodes in a topological order. NULL: in the order of their numbers */
-  uint32_t copy_limit;   /* most values and streamed weights copied per partition if the device has no limit; 0: any number */
+  uint32_t copy_limit;   /* most values and streamed weights copied per partition if its device has no limit; 0: any number */
   const char *joined;    /* cause of a view that moves to the device of its readers, or of the run around it */
   uint32_t closed;       /* bit d: no view may move to device d */
 } clv__list_cut;

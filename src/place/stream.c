@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct ranked {
-  uint64_t saved_ns, bytes; /* the time of its copies per run, which is saved if it stays resident; its size */
+  uint64_t saved_ns, bytes; /* time of its copies per run, which it saves if it stays resident; its size */
   uint32_t weight;
 } ranked;
 
@@ -95,7 +95,8 @@ uint32_t clv__stream_kept(const clv__stream *stream, uint32_t step, uint32_t ste
   return low;
 }
 
-/* Returns the bytes that the node adds to its group. */
+/* Returns the bytes that the node adds to group number `group`: its streamed weights that no earlier node of the group reads,
+ * and, with way->is_fine, the values that it computes. */
 static uint64_t fresh_bytes(const clv__stream *s, uint32_t node, const clv__stream_way *way, uint32_t group) {
   const clv__problem *problem = s->problem;
   uint64_t bytes = way->is_fine ? value_bytes(problem, node) : 0;

@@ -24,8 +24,8 @@ typedef struct clv__stream {
  * (by weight, may be NULL) already streams to it. The arrays live in the arena. */
 clv_status clv__stream_list(const clv__problem *problem, const uint32_t *devices, const uint16_t *streamed, uint32_t device,
                             clv__arena *arena, clv__stream *stream, clv_error *error);
-/* Returns the number of weights that stay resident in step `step` of `steps`: none in step 0, all in the last. The steps have
- * about equally many bytes. */
+/* Returns the number of weights that stay resident in step `step` of `steps`: none in step 0, all in step `steps`. Each step
+ * keeps about equally many more bytes than the step before, or one weight more if there are at most `steps` weights. */
 uint32_t clv__stream_kept(const clv__stream *stream, uint32_t step, uint32_t steps);
 /* A way to stream, or, if all weights stay resident, only to cut. */
 typedef struct clv__stream_way {

@@ -1,4 +1,5 @@
-/* See views.h. Two walks: downwards, to find the views of graph inputs, and upwards, from readers to sources. */
+/* See views.h. Two walks over the nodes: from the first to the last, to find the views of graph inputs, and back, to place each
+ * of them after its readers have their final devices. */
 #include "place/views.h"
 
 #include <string.h>
@@ -10,8 +11,8 @@ typedef struct viewing {
   const clv__view_options *options;
   clv__placing *placing;
   uint32_t *positions; /* by node: its position in the list; for a view of a graph input, that of its first reader */
-  uint8_t *is_free;    /* by node: a view of a graph input, which this file places */
-  uint8_t *may_lead;   /* by node: a view that needs nothing but graph inputs */
+  uint8_t *is_free;    /* by node: a view of a graph input, or of such a view; this file places it */
+  uint8_t *may_lead;   /* by node: a view that needs only graph inputs and other such views, so it may be at the front */
   uint8_t *leads;      /* by node: a view at the front of the list, because it is in host memory and its first reader is not, or
                           because another view at the front reads it */
   clv__views *views;
@@ -91,7 +92,8 @@ static void place_free(viewing *v) {
   }
 }
 
-/* Sorts the list by position: views in front first, then views before the node that reads them, in the order of the list. */
+/* Sorts the list by position: first the views at the front, then all other nodes in their old order, with each other view of a
+ * graph input directly before its first reader. */
 static void sort(const viewing *v, uint32_t *starts) {
   uint32_t count = v->problem->node_count, lead = 0;
   for (uint32_t n = 0; n < count; ++n) {

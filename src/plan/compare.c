@@ -5,7 +5,7 @@
 
 #include "plan/make.h"
 
-/* Fills a row with the figures of `other`; `plan` gives the bound. */
+/* Fills a row with the figures of `other`, and with its gap to the lower bound of `plan`. */
 static void fill(const clv_plan *plan, const clv_plan *other, clv__comparison *row) {
   const clv__problem *problem = other->problem;
   row->partitions = other->partition_count - other->hosted_count;
@@ -50,7 +50,7 @@ clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__compa
   for (uint32_t i = 0; i < count; ++i) {
     rows[i].name = clv__strategies[i]->name;
     rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
-    if (rows[i].is_plan) /* not made again: its file may have been edited, or devices removed */
+    if (rows[i].is_plan) /* not made again: it might change, because its file may have been edited, or devices removed */
       fill(plan, plan, &rows[i]);
     else
       CLV__TRY(compare_one(plan, clv__strategies[i], CLV__NONE, arena, &rows[i], error));

@@ -127,7 +127,8 @@ bool clv_plan_move_ns(const clv_plan *plan, uint32_t node, uint32_t device, int6
 
 /* ---- Text ---- */
 
-/* In front of a text that the caller frees, so that it can be freed without its context. */
+/* Stored directly before a text that the caller frees: the allocator to release it with, because clv_text_free() gets only the
+ * text. */
 typedef struct text_head {
   const clv_allocator *allocator;
 } text_head;
@@ -137,7 +138,7 @@ clv_status clv_plan_json(const clv_plan *plan, char **text, clv_error *error) {
   const clv_allocator *allocator = plan->graph->allocator;
   char *made;
   *text = NULL;
-  CLV__TRY(clv__graph_check_files(plan->graph, error)); /* the hash of the model reads them */
+  CLV__TRY(clv__graph_check_files(plan->graph, error)); /* the hash of the model is computed from its files */
   CLV__TRY(clv__plan_to_json(plan, false, &made, error));
   size_t size_bytes = strlen(made) + 1;
   text_head *head = clv__allocate(allocator, sizeof *head + size_bytes);

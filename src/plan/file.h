@@ -13,7 +13,8 @@ clv_status clv__plan_check_keys(const json_t *root, clv_error *error);
 /* file_check.c: checks that the partitions respect their devices' limits, and that their devices accept streamed weights as
  * inputs. The caller holds the devices' lock. */
 clv_status clv__plan_check_devices(const clv_plan *plan, clv_error *error);
-/* file_check.c: checks that the finished plan fits into the memory of its devices, which may have less than when it was made. */
+/* file_check.c: checks that the finished plan fits into the memory of its devices, which may have less memory now than when the
+ * plan was made. */
 clv_status clv__plan_check_memory(const clv_plan *plan, clv_error *error);
 
 /* file_partitions.c: reads partitions and causes, and sets the plan's cut. */

@@ -18,7 +18,7 @@ typedef struct reading {
   clv__map weights;
   clv__cut cut;
   uint16_t *streamed; /* by weight: bits of the devices to which it is streamed */
-  uint32_t *read_by;  /* by weight, for streamed weights: the last partition (+ 1) known to read it */
+  uint32_t *read_by;  /* by weight: 1 + the last partition that reads it, among the partitions that list streamed weights */
   bool is_streaming;
 } reading;
 
@@ -56,7 +56,7 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, 
   return CLV_OK;
 }
 
-/* Hosted views are in partitions of their own. */
+/* Checks that the partition has no hosted views, or nothing but hosted views. `ids` are its problem nodes. */
 static clv_status check_views(const clv_plan *plan, uint32_t device, const uint32_t *ids, size_t count, clv_error *error) {
   uint32_t view = CLV__NONE, other = CLV__NONE;
   for (size_t i = 0; i < count; ++i) {

@@ -105,8 +105,8 @@ static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, 
   return status;
 }
 
-/* Reads the split mode: "linear", "convex", "fewest", or absent. The mode is only shown, because the file lists the
- * partitions. */
+/* Reads the split mode: "linear", "convex", "fewest", or absent. It does not change this plan, whose partitions the file lists.
+ * Plans that are made from this one use it, and reports show it. */
 static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_error *error) {
   const char *text = json_string_value(json_object_get(root, "split"));
   *mode = CLV__SPLIT_LINEAR;
@@ -128,8 +128,8 @@ static clv_status read_objective(const json_t *root, clv__objective *objective, 
   return clv__error_set(error, CLV_INVALID_MODEL, "unknown objective '%s'", text);
 }
 
-/* Applies the decisions of the file once the shapes of the graph are known. The caller holds the devices' lock, because prices
- * also query backends. */
+/* Fills the plan, whose shapes are known already, with the decisions of the file. The caller holds the devices' lock, because
+ * prices also query backends. */
 static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profile *profile, clv_error *error) {
   clv_graph_view *whole;
   uint32_t *pins;

@@ -10,8 +10,8 @@ static clv_status json_memory(clv_error *error) {
   return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON");
 }
 
-/* Jansson's "_new" functions take ownership of a value, and fail if it is NULL. So a lack of memory need be checked only at the
- * end. */
+/* Jansson's "_new" functions take ownership of a value. If it is NULL, because memory ran out, they add nothing and return an
+ * error, which is ignored here. Only a failure of json_object() for the root or of json_dumps() is reported. */
 
 /* Converts paths and messages of backends: NULL and invalid UTF-8 become null. Names from the model need no such check, because
  * they are valid UTF-8. */
@@ -40,7 +40,7 @@ static json_t *milliseconds(uint64_t time_ns) {
 static json_t *streamed_json(const clv_plan *plan, uint32_t index) {
   const clv__copy *copies = plan->copies.items;
   uint32_t low = 0, high = plan->copies.count;
-  while (low < high) { /* transfers are sorted by partition */
+  while (low < high) { /* copies are sorted by the partition that needs them */
     uint32_t middle = low + (high - low) / 2;
     if (copies[middle].before < index)
       low = middle + 1;
@@ -183,7 +183,7 @@ static void set_times(json_t *root, const clv_plan *plan) {
   json_object_set_new(root, "throughput_bound_ms", milliseconds(plan->bounds.throughput_ns));
 }
 
-/* The memory of each device that has a limit. `scratch_bytes` is null if the compiler was not asked. */
+/* The memory of each device that has a limit. `scratch_bytes` and `executable_bytes` are null if the compiler was not asked. */
 static json_t *memory_json(const clv_plan *plan) {
   json_t *list = json_array();
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
@@ -264,7 +264,8 @@ clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, cl
   return *text == NULL ? clv__error_memory(error, length + 2) : CLV_OK;
 }
 
-/* Makes a path relative to the plan's folder: makes both absolute and drops the common part. */
+/* Makes a path relative to the plan's folder: makes both absolute and drops the common part. If one of them cannot be made
+ * absolute, `out` is `other_path` unchanged. */
 static void relative(const char *plan_path, const char *other_path, char out[PATH_MAX]) {
   char folder[PATH_MAX], other[PATH_MAX], copy[PATH_MAX];
   snprintf(out, PATH_MAX, "%s", other_path);
@@ -297,7 +298,7 @@ static void set_relative(json_t *root, const char *key, const char *plan_path, c
 
 clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, const char *profile, const char *path,
                                clv_error *error) {
-  CLV__TRY(clv__graph_check_files(graph, error)); /* the hash reads them */
+  CLV__TRY(clv__graph_check_files(graph, error)); /* the hash of the model is computed from its files */
   json_t *root = plan_json(plan, graph, false);
   if (root != NULL) set_relative(root, "model", path, graph->path);
   if (root != NULL && profile != NULL) set_relative(root, "profile_file", path, profile);

@@ -1,5 +1,6 @@
-/* Views that a device rejects but that may stay in its memory all the same: the host renames their source. Its bytes are the
- * result, and no program has to contain the view. */
+/* Hosted views: views that a device rejects, but that may be placed on it all the same, because there is nothing to compute.
+ * The bytes of the source, in the device's memory, are also the result. The host only renames them: it passes them on as the
+ * view's value, and no executable of the device contains the view. */
 #include <string.h>
 
 #include "operators/infer.h"

@@ -134,8 +134,8 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   return CLV_OK;
 }
 
-/* Copies the problem with smaller memory limits: without the bytes that compilers need beyond what strategies know. Sets
- * `is_less` if the limit of some device changed. */
+/* Copies the problem and reduces each memory limit by the bytes that the device's compiler needs beyond what strategies count
+ * (plan->unforeseen_bytes). Sets `is_less` to whether a limit changed. */
 static clv_status lessen_memory(clv_plan *plan, clv__problem *lessened, bool *is_less, clv_error *error) {
   *lessened = *plan->problem;
   *is_less = false;
@@ -151,11 +151,12 @@ static clv_status lessen_memory(clv_plan *plan, clv__problem *lessened, bool *is
   return CLV_OK;
 }
 
-/* A plan that was tried: a strategy, and the problem that it saw. */
+/* One way to make the plan: a strategy, and the problem that it gets. */
 typedef struct attempt {
   const clv__strategy *strategy;
   const clv__problem *problem;
-  bool is_linear; /* the list order may need less memory than one in which devices overlap */
+  bool is_linear; /* uses the linear split: partitions in the order of the list may need less memory than in an order in which
+                     devices overlap */
 } attempt;
 
 static clv_status try_attempt(clv_plan *plan, const attempt *a, const clv__place_input *given, bool *memory_changed,

@@ -1,4 +1,6 @@
-/* The steps of making a plan, except the strategy: the user's choices, devices that are missing, and memory limits. */
+/* The steps of making a plan, except the strategies themselves (place/place.h): the user's choices, the devices' verdicts and
+ * claims, and memory limits. Also makes plans from other plans: without some devices, with a divided partition, or with another
+ * strategy. */
 #ifndef CLEAVE_PLAN_MAKE_H
 #define CLEAVE_PLAN_MAKE_H
 
@@ -13,14 +15,16 @@ clv_status clv__fixed_resolve(clv_plan *plan, const clv_plan_options *options, c
  * error. */
 clv_status clv__suppose(clv_plan *plan, const clv_assignment *items, uint32_t count, clv_error *error);
 
-/* Returns an error with every device's reason if there is a node that no device supports (unsupported.c). If `whole` is not NULL,
- * opens the other devices found here, and names those that support the node. */
+/* Returns an error with every device's reason if there is a node that no device supports (unsupported.c). If `whole` is not
+ * NULL, also opens all devices found on this computer, and the message names those that support the node. */
 clv_status clv__plan_check_supported(const clv_plan *plan, const clv_graph_view *whole, clv_error *error);
-/* Turns plan->problem into the finished plan (make.c): places and cuts it, fits it into memory and computes its price. */
+/* Turns plan->problem into the finished plan (make.c): places the nodes with `strategy`, cuts the placement into partitions,
+ * makes them fit into the devices' memories, and computes the price. `given` is the input of the strategy. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error);
 
-/* Asks the devices for the groups that they claim, and sets plan->claims (claims.c). If a device fails, takes it out of the plan:
- * its verdicts become no, and `is_complete` becomes false. The problem must then be made again, and the call be repeated. */
+/* Asks the devices for the groups that they claim, and sets plan->claims (claims.c). If a device fails, takes it out of the
+ * plan: its verdicts become no, and `is_complete` becomes false. The caller must then make the problem again and repeat this
+ * call. */
 clv_status clv__plan_ask_claims(clv_plan *plan, const clv_graph_view *whole, bool *is_complete, clv_error *error);
 
 /* Makes the same plan without the devices of `lost` (bits) and those removed before. Removed devices reject every node with the
@@ -42,7 +46,7 @@ clv_status clv__plan_with_halves(const clv_plan *plan, uint32_t partition, const
 clv_status clv__plan_with_strategy(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv_plan **out,
                                    clv_error *error);
 
-/* How a placing is cut into partitions: sets its cut, which lives in the arena. */
+/* How a placing is cut into partitions: cut() sets placing->cut, which lives in `arena`. */
 typedef struct clv__cutter {
   clv_status (*cut)(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error);
   void *cookie;
@@ -50,8 +54,9 @@ typedef struct clv__cutter {
 
 /* Changes the plan, whose cut must be set, until every device has enough memory (memory.c). For a device that has too little,
  * it moves partitions to other devices or streams weights, whichever costs less. Updates `placing`, the notes and the cut of
- * the plan. `changed`: the plan did not fit before. If neither helps, returns CLV_NOT_SUPPORTED, and the message states the
- * least memory that would suffice. */
+ * the plan. `changed` is set to whether anything had to change. If neither remedy helps, returns CLV_NOT_SUPPORTED. The message
+ * then states the least memory that the device would need, or that its compiler rejects even the smallest partitions as too
+ * large. */
 clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, const clv__cutter *cutter, bool *changed,
                                     clv_error *error);
 

@@ -39,7 +39,8 @@ bool clv__fitting_fits(const clv__fitting *f) {
   return true;
 }
 
-/* Returns the node, of those in the memory of the device, whose weights and values take the most bytes. */
+/* Returns the node whose weights and values take the most bytes, among the nodes on devices that use the memory of
+ * f->device. */
 static uint32_t largest_node(const clv__fitting *f, const uint32_t *devices) {
   const clv_plan *plan = f->plan;
   const clv__problem *problem = plan->problem;

@@ -5,7 +5,8 @@
 
 #include "plan/make.h"
 
-/* The result of one remedy: whether the device fits with it, its decisions, and the time of the whole plan. */
+/* The result of trying one remedy: whether the device fits with it, the placing that it makes, and the predicted time of the
+ * whole plan with that placing (only if the device fits). */
 typedef struct clv__way {
   bool is_possible;
   clv__placing placing;
@@ -28,14 +29,17 @@ static inline bool clv__fitting_shares(const clv__fitting *f, uint32_t device) {
 }
 /* Returns whether the memory of the device suffices for it and for all devices that share it. */
 bool clv__fitting_fits(const clv__fitting *f);
-/* Cuts the placing, makes it the plan's and counts its memory. */
+/* Cuts the placing, gives this cut to the plan, and counts the memory that the plan then needs. Also lowers f->least_bytes if
+ * the device needs less than in all earlier tries. */
 clv_status clv__fitting_adopt(clv__fitting *f, clv__placing *placing, clv_error *error);
 
-/* Moves partitions of the device to other devices, one after the other, until the rest fits. If the rest still does not fit but
- * nothing more can move, way->is_possible is false, and way->placing has the moves made so far. */
+/* Moves partitions of the device to other devices, one after the other, until those that stay fit. If they still do not fit but
+ * no more of them can move, way->is_possible is false, and way->placing has the moves made so far. */
 clv_status clv__fitting_move(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error);
-/* Streams weights to the device: of all prefixes of their order that stay resident, and of several sizes of the buffer, takes the
- * fastest combination that fits. The choices do not depend on the device's memory, so more memory never means a slower plan. */
+/* Streams weights to the device. Tries several numbers of weights that stay resident (the first ones in the order of
+ * place/stream.h), each with several sizes of the buffer for the streamed ones, and takes the fastest combination that fits. If
+ * none fits, way->is_possible is false, and way->placing has the combination that needs the least memory. Which combinations
+ * are tried does not depend on the device's memory, so more memory never means a slower plan. */
 clv_status clv__fitting_stream(clv__fitting *f, const clv__placing *placing, clv__way *way, clv_error *error);
 
 #endif

@@ -46,8 +46,8 @@ static uint64_t hash_of(const uint32_t *key, size_t count) {
   return hash;
 }
 
-/* Lists, in the answer, the resident weights of the partition whose names the executable states, or all of them if there is none
- * (`info` is NULL). May list a weight several times. */
+/* Lists, in the answer, the resident weights of the partition whose names the executable states, or all of its resident weights
+ * if there is no executable (`info` is NULL). May list a weight several times. */
 static clv_status list_weights(clv_plan *plan, uint32_t partition, const clv_executable_info *info, clv__scratch_answer *answer,
                                clv_error *error) {
   const clv__problem *problem = plan->problem;
@@ -75,7 +75,8 @@ static clv_status list_weights(clv_plan *plan, uint32_t partition, const clv_exe
   return is_made && answer->weights != NULL ? CLV_OK : clv__error_memory(error, most * sizeof *answer->weights);
 }
 
-/* Asks the compiler. Failures other than 'too large' are left to the session to report. */
+/* Asks the compiler. If it fails for another reason than that the partition is too large, counts no scratch; the session will
+ * fail in the same way and report why. */
 static clv_status compile(clv_plan *plan, uint32_t index, clv__scratch_answer *answer, clv_error *error) {
   const clv__partition *partition = &plan->partitions[index];
   const clv__device *device = &plan->devices->items[partition->device];
@@ -174,7 +175,8 @@ static uint64_t limit_of(const clv_plan *plan, uint32_t device) {
   return plan->problem->limits[device].memory_bytes;
 }
 
-/* Sets the totals of all devices, which may share a memory. If there is room, values need not share bytes. */
+/* Sets the totals of all devices, which may share a memory. Where the limit leaves room, counts values as if no two of them
+ * shared bytes. */
 static void set_totals(clv_plan *plan, clv__memory *memory) {
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     uint32_t space = plan->problem->spaces[d];

@@ -6,8 +6,9 @@
 
 #include "place/stream.h"
 
-/* Streaming tries up to BUFFERS sizes of the buffer, each with up to KEPT_STEPS different numbers of resident weights; for
- * graphs of many nodes, fewer numbers: so many that all cuts of one size have about CUT_NODES nodes together. */
+/* Streaming tries up to BUFFERS sizes of the buffer, for coarse and for fine cuts, each with about KEPT_STEPS numbers of
+ * resident weights. A large graph gets fewer numbers, but at least LEAST_STEPS: so few that the cuts for one size of the buffer
+ * have about CUT_NODES nodes in total. */
 enum { KEPT_STEPS = 64, LEAST_STEPS = 8, BUFFERS = 7, CUT_NODES = 400000, MOST_CANDIDATES = 2 * BUFFERS * (KEPT_STEPS + 1) };
 
 /* Cuts the placing in `arena`, plans its copies and computes its time. */
@@ -54,8 +55,8 @@ static uint32_t next_device(const clv_plan *plan, const clv__partition *partitio
 }
 
 /* Returns which partition of the device to move: one the compiler rejects as too large, if it can move; otherwise the first
- * movable one, in the order of execution, at which the weights summed so far exceed the memory; otherwise the last movable one.
- * CLV__NONE if none can move. */
+ * movable one, in the order of execution, at which the weights up to and including its own, together with everything else that
+ * the device needs, exceed the memory; otherwise the last movable one. CLV__NONE if none can move. */
 static uint32_t find_victim(const clv__fitting *f, const bool *returned) {
   const clv_plan *plan = f->plan;
   const clv__memory_need *need = &plan->needs[f->device];
@@ -137,7 +138,8 @@ static void apply(const clv_plan *plan, const clv__stream *stream, const candida
   clv__stream_apply(stream, &c->way, to->streamed, to->groups);
 }
 
-/* Computes the time and the least memory of a candidate. A candidate that cannot be cut is skipped. */
+/* Computes the time and the least memory of a candidate. If the candidate cannot be cut, returns CLV_OK and sets `is_valid` to
+ * false. */
 static clv_status describe(clv__fitting *f, const clv__stream *stream, const clv__placing *from, clv__placing *trial,
                            candidate *c, bool *is_valid, clv_error *error) {
   const clv__problem *problem = f->plan->problem;
@@ -177,7 +179,7 @@ static clv_status list(clv__fitting *f, const clv__stream *stream, const clv__pl
   const uint64_t total = stream->count == 0 ? 0 : stream->ends[stream->count - 1];
   for (uint32_t b = 0; b < 2 * BUFFERS; ++b) {
     clv__stream_way way = {.buffer_bytes = clv__stream_buffer(stream, b / 2, b % 2 == 1), .is_fine = b % 2 == 1};
-    if (b / 2 > 1 && !way.is_fine && clv__stream_buffer(stream, b / 2 - 1, false) >= total) continue; /* no more cuts */
+    if (b / 2 > 1 && !way.is_fine && clv__stream_buffer(stream, b / 2 - 1, false) >= total) continue; /* gives no new cuts */
     CLV__TRY(list_buffer(f, stream, from, trial, way, candidates, count, error));
   }
   qsort(candidates, *count, sizeof *candidates, by_time);

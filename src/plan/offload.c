@@ -17,7 +17,8 @@ static uint64_t weights_in_ns(const clv__problem *problem, uint32_t node, uint32
   return total;
 }
 
-/* Returns the least time of the node on a device whose memory has one of its weights; CLV__NO_TIME if none supports it. */
+/* Returns the least time of the node on the devices that work in one of the memory spaces `homes` (bits), which hold its
+ * weights; CLV__NO_TIME if none of them supports it. */
 static uint64_t time_at_home(const clv__problem *problem, uint32_t node, uint32_t homes) {
   uint64_t least = CLV__NO_TIME;
   for (uint32_t d = 0; d < problem->device_count; ++d) {

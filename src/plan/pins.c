@@ -106,8 +106,8 @@ cleanup:
   return status;
 }
 
-/* Finds the homes of values from assignments by name. With `weights`, the names match only initializers; otherwise only inputs,
- * outputs and values between nodes. */
+/* Finds the homes of values from assignments by name. With `weights`, the names match only values known before the graph runs
+ * (initializers and folded values); otherwise only inputs, outputs and values between nodes. */
 static clv_status fix_values(const clv_plan *plan, const clv_assignment *items, uint32_t count, bool weights, uint32_t *homes,
                              clv_error *error) {
   const clv_graph *graph = plan->graph;

@@ -78,7 +78,7 @@ static size_t fold_limit(const clv_devices *devices) {
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,
                             const char *const *keeps, uint32_t keep_count, clv_plan **out, clv_error *error) {
   *out = NULL;
-  if (graph->allocator != clv__context_allocator(devices->context)) { /* memory of one is released with the other's allocator */
+  if (graph->allocator != clv__context_allocator(devices->context)) { /* memory of one context is released by the other */
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices belong to contexts with different allocators");
   }
   clv_plan *plan = clv__allocate_zero(graph->allocator, sizeof *plan);
@@ -127,7 +127,7 @@ static uint64_t padded_bytes(const clv_tensor *type) {
 }
 
 /* Returns the types, by value, for partitions on the device. A weight that is streamed to the device is an input of its
- * partitions, so its type has no data. */
+ * partitions, so its type has no data. Returns NULL if memory runs out. */
 static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_t *streamed, const clv_tensor **by_device) {
   const clv__problem *problem = plan->problem;
   if (streamed == NULL || problem->spaces[device] == 0) return plan->shapes->types;
@@ -140,7 +140,7 @@ static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_
   return by_device[device] = types;
 }
 
-/* Returns types with typical sizes, and with the same constants as `types`. */
+/* Returns types with typical sizes, and with the same constants as `types`. Returns NULL if memory runs out. */
 static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_tensor *types, const clv_tensor **by_device) {
   if (types == plan->shapes->types) return plan->open->typical;
   if (by_device[device] != NULL) return by_device[device];
@@ -149,7 +149,7 @@ static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_t
   return by_device[device] = typical;
 }
 
-/* Returns whether the device needs fixed sizes and some of the nodes have open ones. */
+/* Returns whether the device needs fixed sizes and some of the nodes have sizes that are known only at run time. */
 static bool is_bucketed(const clv_plan *plan, uint32_t device, const clv_node_id *nodes, uint32_t count) {
   if (plan->open == NULL || plan->open->typical == NULL || !plan->devices->items[device].info.static_shapes_only) return false;
   for (uint32_t i = 0; i < count; ++i) {
@@ -232,7 +232,7 @@ double clv__plan_gap(const clv_plan *plan) {
 }
 
 /* A value between the partition's nodes needs memory from the node that computes it, in node order, to its last reader. Inputs
- * and outputs need memory throughout. */
+ * need memory throughout, outputs from the node that computes them to the end. */
 uint64_t clv__view_peak_bytes(const clv_allocator *allocator, const clv_graph_view *view) {
   uint32_t *last = clv__allocate_zero(allocator, (size_t)view->value_count * sizeof *last);
   if (last == NULL) return 0;

@@ -20,8 +20,8 @@ typedef struct clv__partition {
   uint32_t node_count;
   const clv_node_id *nodes; /* ascending */
   const clv_graph_view *view;
-  /* Sizes are open but the device needs fixed sizes, so the partition is compiled separately for each bucket
-   * (compile/bucket.h). */
+  /* Some sizes are known only at run time but the device needs fixed sizes, so the partition is compiled separately for each
+   * bucket (compile/bucket.h). */
   bool is_bucketed;
   bool is_hosted;                /* it has only views that the host renames (hosted.c): no executable, and no step of the plan */
   const clv_graph_view *typical; /* if bucketed: the view at typical sizes, used before the sizes are known */
@@ -46,7 +46,7 @@ typedef struct clv__transfer {
 
 /* Whether a device gets nodes that it prefers although their weights are in another memory. */
 typedef enum clv__offload {
-  CLV__OFFLOAD_AUTO, /* only if the gain exceeds the copies of the weights in every run */
+  CLV__OFFLOAD_AUTO, /* only if the node gains more time per run than the copies of its weights take */
   CLV__OFFLOAD_ON,
   CLV__OFFLOAD_OFF
 } clv__offload;
@@ -62,9 +62,9 @@ typedef struct clv__step {
 typedef struct clv__memory_need {
   uint64_t weight_bytes;  /* resident weights that executables do not hold themselves */
   uint64_t value_bytes;   /* boundary values and streamed weights in the device's memory space */
-  uint64_t scratch_bytes; /* one block, as large as the partition that needs most of it */
+  uint64_t scratch_bytes; /* one block that all partitions use in turn, as large as the most that one of them needs */
   uint64_t held_bytes;    /* memory that executables hold, including the weights that are part of them */
-  uint64_t total_bytes;   /* the need of all devices that share the memory */
+  uint64_t total_bytes;   /* the need of this device and of all that share its memory */
   bool is_guessed;        /* there is so much memory that the compiler was not asked: scratch_bytes is a generous guess */
   uint32_t too_large;     /* a partition that the compiler rejects as too large; CLV__NONE: there is none */
 } clv__memory_need;
@@ -99,8 +99,8 @@ struct clv_plan {
   clv__cut cut;
   const uint16_t *streamed; /* by weight: bits of the devices it is streamed to; NULL: none */
   clv__copies copies;
-  uint32_t hosted_count;         /* partitions of hosted views */
-  clv_value_id *sources;         /* by value: the source of a hosted view, see clv__plan_storage(); NULL: there is none */
+  uint32_t hosted_count; /* partitions of hosted views */
+  clv_value_id *sources; /* by value: the source of a hosted view, see clv__plan_storage(); NULL: there is no hosted view */
   const uint32_t *const *claims; /* see clv__place_input */
   const char *note;              /* from the strategy: NULL, or a sentence */
   uint32_t pass_count;           /* number of recorded passes of `propagate`; 0 unless requested */
@@ -123,11 +123,12 @@ struct clv_plan {
 
   /* For a plan derived from another one: without devices, with a divided partition or with another strategy (plan/make.h).
    * Shapes, prices and the user's options belong to the original plan, which must outlive this one. */
-  const clv_plan *origin;          /* the original plan; NULL: this is an original */
-  const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
+  const clv_plan *origin; /* the original plan; NULL: this is an original */
+  const uint32_t
+      *same_partitions; /* by partition: that of the plan it was made from whose executable it can reuse, or CLV__NO_ID */
 
   clv__memory_need needs[CLV__MAX_DEVICES];        /* by device */
-  uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: the largest number of bytes that strategies failed to count */
+  uint64_t unforeseen_bytes[CLV__MAX_DEVICES];     /* by device: most bytes compilers needed beyond what strategies count */
   clv__scratch_answer *answers[CLV__ANSWER_SLOTS]; /* hash table, by the low bits */
 
   clv__price price;
@@ -141,17 +142,19 @@ static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
   return plan->open != NULL && plan->open->typical != NULL ? plan->open->typical : plan->shapes->types;
 }
 
-/* Returns the value whose bytes the value has in the memory space: itself, or the source of a hosted view. */
+/* Returns the value in whose memory `value` is stored in the memory space: normally `value` itself; if it is a hosted view in
+ * that space, its source, whose bytes it shares. */
 static inline clv_value_id clv__plan_storage(const clv_plan *plan, clv_value_id value, uint32_t space) {
   clv_value_id source = plan->sources == NULL ? CLV__NO_ID : plan->sources[value];
   if (source == CLV__NO_ID) return value;
   uint32_t device = plan->placement.devices[plan->graph->values[value].producer];
   return plan->devices->items[device].space == space ? source : value;
 }
-/* Returns whether output 0 of the node has the bytes of its first input, which is not a constant. */
+/* Returns whether the node is a view: its only output has the bytes of its first input, which is not a constant. */
 bool clv__plan_is_view(const clv_plan *plan, const clv__node *node);
-/* Finds the views that devices reject and that the host can rename in their memory (hosted.c). From then on, the devices'
- * verdicts on them are yes (clv__capability_reason()). */
+/* Finds the views that a device rejects, but that need no work of the device: the bytes of their source in its memory are also
+ * theirs, and only the host knows them under another type (hosted.c). From then on clv__capability_reason() returns NULL, which
+ * means yes, for such a view on this device. */
 clv_status clv__plan_host_views(clv_plan *plan, clv_error *error);
 /* Sets plan->sources and plan->hosted_count from the partitions. */
 clv_status clv__plan_name_hosted(clv_plan *plan, clv_error *error);
@@ -165,7 +168,8 @@ static inline const clv_graph_view *clv__partition_sized(const clv__partition *p
   return partition->is_bucketed ? partition->typical : partition->view;
 }
 
-/* The user's choices, by graph node or value: a device, or CLV__NO_ID. Values are inputs, outputs, state and weights. */
+/* The user's choices, by graph node or value: a device, or CLV__NO_ID. Values of every kind can have one: weights, graph
+ * inputs, outputs, and values between nodes. */
 typedef struct clv__fixed {
   const uint32_t *nodes, *values;
   bool is_grouped; /* a plan file gives the partitions. So a node that alone reads more values than the device allows is valid:
@@ -180,11 +184,11 @@ clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_erro
 /* A generous guess of the memory that the kernels of a partition need in addition to values and weights. */
 #define CLV__SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
 
-/* Returns the devices, as bits, whose memory may be too small. The memory of every other device has room for twice all data
- * plus a guess of the scratch. */
+/* Returns, as bits, the devices with memory of their own whose limit may be too small. The limit of every other such device
+ * leaves room for all values and weights twice, and for all of them once together with a guess of the scratch. */
 uint32_t clv__plan_small_devices(const clv__problem *problem);
 /* Asks the compilers of small devices for the scratch of each node alone (scratch.c), and replaces plan->problem by a copy with
- * scratch_bytes. Does nothing if it has them already. The caller holds the devices' lock. */
+ * scratch_bytes. Does nothing if plan->problem has them already. The caller holds the devices' lock. */
 clv_status clv__plan_ask_scratch(clv_plan *plan, clv_error *error);
 /* Asks devices which nodes they prefer to run although the weights are elsewhere, and fills problem->prefers (offload.c).
  * clv__plan_set_problem() calls it; everything else of `problem` must be filled. */
@@ -201,19 +205,19 @@ bool clv__plan_fits(const clv_plan *plan, uint32_t device);
 /* Adds the transfers, the steps, the price, the bounds and the memory (steps.c). */
 clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error);
 
-/* Computes the change of the node + transfer + fusion cost if a single node moves to `device`. Returns false if the device cannot
- * run it, or if the node is not run at all. */
+/* Computes the change of the node + transfer + fusion cost if a single node moves to `device`. Returns false if the device
+ * cannot run it, or if no device runs the node because its outputs are known at planning time. */
 bool clv__plan_move_price(const clv_plan *plan, clv_node_id node, uint32_t device, int64_t *delta_ns);
 /* Returns (predicted - bound) / bound, or a negative number if that is unknown. */
 double clv__plan_gap(const clv_plan *plan);
 
 /* Returns the bytes that a device needs for a partition without its weights: its inputs, its outputs and the peak of the values
- * between them, 64-byte aligned. 0 if shapes are unknown. */
+ * between them, 64-byte aligned. Values of unknown size count as 0 bytes. Returns 0 if memory runs out. */
 uint64_t clv__view_peak_bytes(const clv_allocator *allocator, const clv_graph_view *view);
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition);
 
-/* Writes the plan as JSON (file_write.c). `timings` adds the figures that differ between runs. The text is allocated with the
- * graph's allocator. */
+/* Writes the plan as JSON (file_write.c). `timings` adds how long the parts of planning took, which differs each time. The text
+ * is allocated with the graph's allocator. */
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error);
 
 /* Works like clv_plan_write(), but for `graph`, the same model loaded from another file. `profile` is the path of the profile to
@@ -225,7 +229,8 @@ clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, con
 clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
                            const clv__profile *profile, clv_plan **plan, clv_error *error);
 
-/* Creates an empty plan for a graph and devices. Shapes are inferred for the sizes, and kept values are resolved. */
+/* Creates an empty plan for a graph and devices. Infers the shapes for the given sizes, and looks up the values to keep by
+ * their names. */
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,
                             const char *const *keeps, uint32_t keep_count, clv_plan **plan, clv_error *error);
 

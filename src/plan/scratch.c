@@ -1,5 +1,5 @@
 /* The scratch of single nodes. Only compilers know it, and asking them takes time, so planning asks only after a plan did not
- * fit. Then strategies and remedies count it. */
+ * fit. From then on, strategies and the remedies of memory_ways.c count it. */
 #include <string.h>
 
 #include "plan/plan.h"

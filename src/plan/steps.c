@@ -73,7 +73,8 @@ static clv_status add_transfer(work *w, uint32_t index, clv_error *error) {
   return CLV_OK;
 }
 
-/* A hosted view is there as soon as its source. */
+/* For each view of a partition of hosted views, records that the step that makes its source available also makes the view
+ * available, because they have the same bytes. */
 static void rename_views(work *w, uint32_t index) {
   const clv__problem *problem = w->plan->problem;
   const clv__cut *cut = &w->plan->cut;
@@ -91,7 +92,7 @@ static clv_status add_partition(work *w, uint32_t index, uint32_t first_copy, ui
   const clv__cut *cut = &plan->cut;
   uint32_t space = problem->spaces[cut->devices[index]], first_step = plan->step_count;
   for (uint32_t i = first_copy; i < end_copy; ++i) CLV__TRY(add_transfer(w, i, error));
-  for (uint32_t i = first_copy; i < end_copy; ++i) { /* depend on streamed weights here, because they have no entry in `maker` */
+  for (uint32_t i = first_copy; i < end_copy; ++i) { /* the partition depends on its streamed weights, which have no `maker` */
     if (plan->copies.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_copy, error));
   }
   if (plan->partitions[index].is_hosted) {
@@ -152,7 +153,7 @@ clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error) {
   if (status != CLV_OK) return status;
   CLV__TRY(clv__price_cut(problem, &plan->cut, &plan->copies, &plan->arena, &plan->price, error));
   if (plan->origin != NULL && plan->gone == plan->origin->gone)
-    plan->bounds = plan->origin->bounds; /* of the same problem */
+    plan->bounds = plan->origin->bounds; /* the same problem has the same bounds */
   else
     CLV__TRY(clv__bound(problem, allocator, &plan->bounds, error));
   CLV__TRY(clv__plan_memory_need(plan, error));

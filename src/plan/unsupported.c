@@ -39,8 +39,8 @@ static void list_reasons(const clv_plan *plan, clv_node_id node, char *text, siz
   }
 }
 
-/* Asks all devices found here about the node, and lists those that support it and are not in the plan's list: "torch, gpu". The
- * text is empty if there is none, or if anything fails. */
+/* Asks all devices found on this computer about the node, and lists those that support it and are not in the plan's list:
+ * "torch, gpu". The text is empty if there is none, or if anything fails. */
 static void list_others(const clv_plan *plan, const clv_graph_view *whole, clv_node_id node, char *text, size_t room) {
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
   clv_devices *found;

@@ -8,8 +8,9 @@
 
 /* ---- Placing the nodes of lost devices ---- */
 
-/* Runs the strategy, with every node that can stay pinned to its device. The strategy is skipped if no node has a choice between
- * devices. */
+/* Runs the strategy on a problem in which every node of a remaining device is pinned to that device, so that only nodes of lost
+ * devices are placed. The strategy is skipped if none of these has a choice between devices. Each old partition becomes a
+ * group, so the new partitions lie within the old ones. */
 static clv_status place_lost(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   clv__placing *placing = &l->placing;
@@ -96,8 +97,8 @@ static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, 
   cut->offsets[cut->count] = c->node_count += count;
 }
 
-/* Builds the new cut. Each partition of `pieces` lies within an old one. The pieces of one old partition are in an executable
- * order. */
+/* Builds the new cut from the old one: keeps each partition that stays whole, and replaces each other one by its pieces. Each
+ * partition of `pieces` lies within an old one, and the pieces of one old partition are in an executable order. */
 static void compose(const clv__leaving *l, const clv__placing *placing, const clv__cut *pieces, composing *c) {
   const clv__cut *old = &l->old->cut;
   for (uint32_t p = 0; p < old->count; ++p) {

@@ -1,5 +1,6 @@
 /* Making a plan from another one while a session uses it. Shared by without_device.c, which places the nodes of lost devices
- * again; with_strategy.c; halves.c, which divides a partition; and without_device_begin.c, which copies the rest. */
+ * again; with_strategy.c; halves.c, which divides a partition; and without_device_begin.c, which copies what does not change
+ * from the old plan. */
 #ifndef CLEAVE_PLAN_WITHOUT_DEVICE_H
 #define CLEAVE_PLAN_WITHOUT_DEVICE_H
 
@@ -28,7 +29,8 @@ static inline clv__place_input clv__leaving_input(const clv_plan *plan, const cl
 
 /* Copies a text into the arena. The copy of NULL is NULL. */
 clv_status clv__leaving_text(clv__arena *arena, const char *text, const char **copy, clv_error *error);
-/* Creates an empty plan with the same origin as `old`, without the devices `lost` (bits). The caller destroys l->plan. */
+/* Creates an empty plan without the devices `lost` (bits). Its origin is that of `old`, or `old` itself if it is an original.
+ * The caller destroys l->plan. */
 clv_status clv__leaving_create(const clv_plan *old, uint32_t lost, clv__leaving *l, clv_error *error);
 /* Sets plan->same_partitions. */
 clv_status clv__leaving_find_same(clv__leaving *l, clv_error *error);

@@ -29,7 +29,7 @@ static inline uint64_t clv__bound_whole(uint64_t halves) {
 
 /* Computes the time of the longest path through the graph. No schedule is shorter. */
 clv_status clv__bound_way(const clv__reduced *reduced, const clv_allocator *allocator, uint64_t *time_ns, clv_error *error);
-/* A lower bound on the load of the fullest lane, without copies. */
+/* A lower bound on the load of the fullest lane (split.h, clv__price), without copies. */
 uint64_t clv__bound_work(const clv__reduced *reduced);
 /* A lower bound on the load of the fullest lane for two devices, including copies and the launches along `path`. It is 0 if there
  * are not exactly two devices with separate memories. */
@@ -54,8 +54,8 @@ static inline bool clv__bound_grows(uint64_t bound, uint64_t *best, uint32_t *id
   return *idle_steps < 4;
 }
 
-/* If the times of a network are too large to add up, the network gives no bound. This is not an error, because the sums still
- * give one. */
+/* If the times of a network are too large to add up, the network gives no bound. This is not an error: the sums of bound.c
+ * still give one, so this returns CLV_OK instead. */
 static inline clv_status clv__bound_tolerate(clv_status status) {
   return status == CLV_INVALID_ARGUMENT ? CLV_OK : status;
 }

@@ -107,7 +107,7 @@ static uint32_t find_pairs(const clv__convex *c, const clv__slots *slots, pair *
 }
 
 clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *error) {
-  enum { MOST_WORK = 1 << 18, LEAST_TRIALS = 16 }; /* if the work allows fewer than LEAST_TRIALS trials, none is made */
+  enum { MOST_WORK = 1 << 18, LEAST_TRIALS = 16 }; /* if MOST_WORK allows fewer than LEAST_TRIALS trials, none is made */
   CLV__TRY(clv__convex_edges(c, error));
   uint32_t n = c->problem->node_count;
   uint64_t work = 2 * (uint64_t)work_of(c), trials = MOST_WORK / work;

@@ -64,14 +64,15 @@ void clv__slots_take_better(const clv__convex *c, clv__slots *best, clv__slots *
 clv_status clv__convex_edges(clv__convex *c, clv_error *error);
 
 /* levels.c: for two colours, the fewest slots with every node as early as possible. If savings are lost, or slots might be left
- * with only views, `other` gets every node as late as possible. Both must be initialised; their previous contents are ignored. */
+ * with only views, `has_other` becomes true, and `other` has every node as late as possible in the same slots. Both must be
+ * initialised; their previous contents are ignored. */
 clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *has_other, clv_error *error);
 
 /* candidates.c: forms slots in rounds (rounds.h) in several ways. Stores the best result in `best`, which must be initialised;
  * its previous contents are ignored. For two colours this gives the fewest slots. */
 clv_status clv__slots_rounds(clv__convex *c, clv__slots *best, clv_error *error);
-/* Runs the rounds again for each pair whose saving `best` loses, with the pair kept together, and keeps the result if it is
- * better. Does nothing for graphs of more than a few thousand nodes. */
+/* For each pair of a producer and a reader whose saving `best` loses: runs the rounds again with the two kept together, and
+ * keeps the result if it is better. Does nothing for graphs of more than a few thousand nodes. */
 clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *error);
 
 /* shift.c: moves nodes between slots if that keeps more savings or empties a slot. Never makes a grouping worse. */

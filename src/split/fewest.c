@@ -18,7 +18,7 @@ typedef struct search {
   const clv__problem *problem;
   const uint32_t *devices;
   uint32_t used;     /* bits of the devices that have a node */
-  uint32_t *longest; /* by node: the number of runs of the set on a path that ends there */
+  uint32_t *longest; /* by node: the most runs of the set on a path that ends there, as count_runs() counts them */
 } search;
 
 /* For each device: counts the runs of `set` on the longest path that ends with a run on that device, plus one if the first run is

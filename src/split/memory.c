@@ -25,7 +25,7 @@ static uint64_t padded(const clv__problem *problem, uint64_t bytes, uint32_t spa
   return clv__align_up(bytes == 0 ? 1 : bytes, alignment_of(problem, space));
 }
 
-/* Extends the lifetime of a value, or of a streamed weight, to the step. */
+/* Extends the lifetime of a value, or of a streamed weight, in the memory space to the step. The first use begins it. */
 static clv_status touch(counting *c, uint32_t index, bool is_weight, uint32_t space, uint32_t step, clv_error *error) {
   const clv__problem *problem = c->problem;
   if ((c->limited >> space & 1u) == 0) return CLV_OK;
@@ -43,7 +43,7 @@ static clv_status touch(counting *c, uint32_t index, bool is_weight, uint32_t sp
   return CLV_OK;
 }
 
-/* The result of a hosted view is in the bytes of its source. */
+/* Gives each hosted view of the partition the slot of its source, because its result is in the bytes of the source. */
 static void rename_views(counting *c, uint32_t partition) {
   const clv__problem *problem = c->problem;
   uint32_t space = problem->spaces[c->cut->devices[partition]], spaces = problem->space_count;

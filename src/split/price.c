@@ -54,7 +54,7 @@ static clv_status run_copy(schedule *s, const clv__copies *copies, uint32_t inde
   return CLV_OK;
 }
 
-/* A hosted view is ready as soon as its source, whatever its device does meanwhile. */
+/* Makes the hosted views of the partition ready at the time when their source is, whatever their device does meanwhile. */
 static void rename_views(schedule *s, uint32_t partition) {
   const clv__problem *problem = s->problem;
   const clv__cut *cut = s->cut;
@@ -197,7 +197,7 @@ static uint32_t read_in(const clv__problem *problem, const uint32_t *devices, co
   return spaces;
 }
 
-/* Returns whether any node other than `node`, which reads the value in `space`, does so too. */
+/* Returns whether the value is read in memory space `space` by any node other than `node`, which reads it there. */
 static bool is_read_by_others(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts,
                               uint32_t value, uint32_t node, uint32_t space) {
   if (counts != NULL) return counts->by_space[(size_t)value * problem->space_count + space] > 1;

@@ -2,8 +2,8 @@
  * verdict of each device on each node, and all costs. Strategies, the split, prices and bounds have no other input, so tests can
  * run each of them on hand-made arrays.
  *
- * Nodes are dense and keep the graph's topological order; folded nodes are left out. Values are the graph inputs that something
- * reads, and the outputs of nodes. Constants are weights, not values. All times are integer nanoseconds. */
+ * Nodes are numbered from 0 in the graph's topological order; folded nodes are left out. Values are the graph inputs that
+ * something reads, and the outputs of nodes. Constants are weights, not values. All times are integer nanoseconds. */
 #ifndef CLEAVE_SPLIT_PROBLEM_H
 #define CLEAVE_SPLIT_PROBLEM_H
 
@@ -123,7 +123,7 @@ static inline bool clv__is_gone(const clv__problem *problem, uint32_t device) {
   return (problem->gone >> device & 1u) != 0;
 }
 
-/* The first device that works in a space; it performs the copies there. device_count if there is none. */
+/* The first device that works in the space and was not removed; it performs the copies there. device_count if there is none. */
 static inline uint32_t clv__space_device(const clv__problem *problem, uint32_t space) {
   uint32_t device = 0;
   while (device < problem->device_count && (problem->spaces[device] != space || clv__is_gone(problem, device))) ++device;

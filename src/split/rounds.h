@@ -30,8 +30,9 @@ typedef enum clv__rounds_rule {
   CLV__ROUNDS_CHEAPEST  /* the colour with the shortest launch: meanwhile other colours accumulate work */
 } clv__rounds_rule;
 
-/* How a run chooses the next colour. With a rule, the first colour is `start` if one of its nodes is ready. With a guide, the run
- * follows the slots of an earlier run; one of them may be skipped. */
+/* How a run chooses the next colour. If `guide` is NULL, by `rule`, but the first colour is `start` if one of its nodes is
+ * ready. Otherwise it follows `guide`, the colours of the slots of an earlier run, except for slot `left_out` (CLV__NONE:
+ * none). */
 typedef struct clv__rounds_way {
   bool backward; /* from the last slot to the first: a node is ready once all its readers have run */
   clv__rounds_rule rule;

@@ -1,6 +1,7 @@
 /* Shifting: moves nodes to a later or an earlier slot of their colour if that keeps a saving, moves views to slots that do
  * work, or empties a slot. Every step is checked against its cost, so a grouping never gets worse. For each slot it tries to
- * move: the whole slot into the next one; everything except views; everything that is fused together; single nodes. */
+ * move: the whole slot into the next one of its colour that does work; everything except views; everything that is fused
+ * together; single nodes. */
 #include <string.h>
 
 #include "split/convex.h"

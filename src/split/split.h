@@ -28,9 +28,9 @@ typedef enum clv__split_mode {
 const char *clv__split_name(clv__split_mode mode); /* as spelled in options and files */
 
 /* Cuts the placement `devices` (by node). `groups` (by node, may be NULL) are the groups that delegates claimed: nodes of
- * different groups never share a partition. Nodes with CLV__NONE form a group, too. Hosted views share none with other nodes. The
- * cut honours the limits of devices: it splits a run that would exceed them. A node whose own inputs exceed its device's limit is
- * an error (CLV_NOT_SUPPORTED). */
+ * different groups never share a partition. Nodes whose group is CLV__NONE form one group, too. Hosted views never share a
+ * partition with other nodes. The cut honours the limits of devices: it splits a run that would exceed them. A node whose own
+ * inputs exceed its device's limit is an error (CLV_NOT_SUPPORTED). */
 clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
                       clv__arena *arena, clv__cut *cut, clv_error *error);
 clv_status clv__split_linear(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__arena *arena,

@@ -20,8 +20,8 @@ static inline bool clv__attention_is_computed(const clv__attention_search *s, cl
 /* Returns whether the node is a standard operator in the list, which ends with NULL. */
 bool clv__attention_is_one_of(const clv__node *node, const char *const *ops);
 
-/* Returns whether keys or values come from a cache: a graph input reaches them by being joined, transposed, updated or scaled,
- * and it is not the graph input that the queries come from. */
+/* `keys` is the keys or the values of an attention. Returns whether they come from a cache: a graph input reaches them by being
+ * joined, transposed, updated or scaled, and it is not the graph input that the queries come from. */
 bool clv__attention_has_cache(clv__attention_search *s, clv_value_id queries, clv_value_id keys);
 
 /* Returns whether a mask is causal: it derives from a constant triangle, from Trilu, or from a comparison of positions. */

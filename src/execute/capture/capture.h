@@ -15,7 +15,8 @@ typedef struct clv__issue_info {
 /* Describes how partition `index` of the session's current plan was issued in the last run, not counting runs that are timed step
  * by step. No run may be in progress. */
 void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *info);
-/* Returns the counters of the device's captures over all sessions; false if the device has no cache of captures. */
+/* Sets `counters` to those of the device's captures over all sessions. Returns false, and leaves `counters` as they are, if the
+ * device has no cache of captures. */
 bool clv__session_captures(const clv_session *session, uint32_t device, clv__capture_counters *counters);
 
 #endif

@@ -17,7 +17,7 @@ struct clv__capture {
   clv__recorded *recorded;   /* in this run: the content of the entry, or the recording being made */
   clv__issue issue;          /* how the rest of this run is issued */
   const char *why;
-  bool is_over;      /* the captures of this run are not kept after it */
+  bool is_over;      /* the captures that this run uses or makes are released when it ends */
   bool is_used;      /* in this run: at least one capture was launched */
   bool is_broken;    /* in this run: a launch failed, and it is unknown how far it got */
   bool is_suspected; /* the run failed with captures, and is being repeated without them */

@@ -12,7 +12,7 @@ enum { MOST_STEPS = 12 };
 typedef struct attention {
   clv_value_id queries, keys, values, mask;
   clv_value_id past;    /* from a cache: all keys and values, or the first part of them */
-  bool is_causal;       /* the operator says so */
+  bool is_causal;       /* the operator itself says that the attention is causal */
   const clv_tensor *of; /* a type with one row per query */
 } attention;
 
@@ -24,7 +24,7 @@ enum { NO_INPUT = -1 };
 typedef struct whole {
   const char *domain, *op;
   int32_t keys, values, mask, past;
-  const char *causal; /* its attribute; NULL: it is always causal */
+  const char *causal; /* the attribute that says whether the operator is causal; NULL: it always is */
 } whole;
 
 static const whole wholes[] = {

@@ -23,9 +23,9 @@ typedef struct recording {
   location *locations; /* of the partition's bindings; the fields below describe the recording that starts with this partition */
   clv_captured *captured; /* NULL: none */
   uint64_t bytes;
-  uint32_t age; /* runs since the capture */
-  /* Nothing has moved if both are unchanged, and the operands in `loose`, which the caller may move, still have their recorded
-   * locations. */
+  uint32_t age; /* runs since the capture, counted up to RUNS_A_CAPTURE */
+  /* Nothing has moved if `arena_generation` and `moves` are still those of the request, and the operands in `loose`, which the
+   * caller may move, still have their recorded locations. */
   uint64_t arena_generation, moves;
   operand *loose;
   size_t loose_count, loose_capacity;
@@ -109,7 +109,8 @@ static bool have_moved(const clv__request *request, uint32_t partition, location
   return moved;
 }
 
-/* Returns whether the caller may provide memory for the value, which may be different in each run: also as a view of it. */
+/* Returns whether the value may be in memory of the caller, which may be different in each run. With hosted views, every value
+ * in host memory may be: it may be a view of an input, or have one as an output. */
 static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__value *v = &plan->graph->values[value];

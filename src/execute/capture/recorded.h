@@ -11,7 +11,7 @@
 typedef struct clv__recorded clv__recorded;
 
 clv_status clv__recorded_create(const clv__request *request, uint32_t device, clv__recorded **recorded, clv_error *error);
-/* None of its captures may be running. Accepts NULL. */
+/* Destroys all recordings. None of them may be running. Accepts NULL. */
 void clv__recorded_destroy(void *recorded);
 /* Releases one recording, which must not run. */
 void clv__recorded_drop(clv__recorded *recorded, uint32_t first);

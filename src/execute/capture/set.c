@@ -85,8 +85,8 @@ static bool follows_shapes(const clv__prepared *prepared, uint32_t index) {
   return !all_static(partition->view, plan->shapes->types);
 }
 
-/* Returns whether two consecutive steps of a lane can be issued as one: the second waits for nothing else, and nothing waits for
- * only the first. */
+/* Returns whether two consecutive steps of a lane can be issued as one: the second waits for no step of another lane, and no
+ * other step waits for the first alone. */
 static bool belong_together(const clv__prepared *prepared, uint32_t before, uint32_t after) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__track *tracks = prepared->schedule.tracks;
@@ -113,7 +113,8 @@ void clv__capture_join(clv__prepared *prepared, uint32_t device) {
   }
 }
 
-/* Lists the sources of the values that are hosted views in the device's memory. */
+/* Lists, for each value, the value in whose memory it is stored in the device's memory space: itself, or the source of a hosted
+ * view. `out` is NULL if there are no hosted views. */
 static clv_status list_aliases(const clv_plan *plan, uint32_t device, clv__arena *arena, const clv_value_id **out,
                                clv_error *error) {
   size_t count = plan->graph->value_count;

@@ -59,7 +59,7 @@ static clv_status try_from(clv__optimal *o, clv__fitted *best) {
 
 clv_status clv__optimal_fitted(clv__optimal *o, clv__fitted *best) {
   *best = (clv__fitted){.score = CLV__SCORE_WORST};
-  if (!o->evaluator.has_exceeded || o->problem->device_count == 1) return CLV_OK; /* planning fits one device just as well */
+  if (!o->evaluator.has_exceeded || o->problem->device_count == 1) return CLV_OK; /* plan/memory.c fits one device as well */
   uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, FITTED_EFFORT, 24, UINT16_MAX);
   for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
     bool fits = best->score.excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);

@@ -50,9 +50,9 @@ enum { MOST_FILLED = 3 }; /* the first three devices with limits are filled: eve
 typedef struct filling {
   clv__optimal *o;
   uint32_t *elsewhere; /* by node: the fastest device without a limit, or else its device in the minimum cut */
-  uint32_t *seen;      /* by weight: the devices that hold it */
+  uint32_t *seen;      /* by weight: the devices that hold it, as bits */
   uint32_t *order;     /* the nodes, sorted by rank */
-  uint64_t *rank;      /* by node: what it saves per byte */
+  uint64_t *rank;      /* by node: the time that it saves per byte of its weights on the device that is being filled */
   uint64_t used[CLV__MOST_DEVICES];
 } filling;
 
@@ -79,7 +79,7 @@ static void start(filling *f) {
   memcpy(f->o->scratch, f->elsewhere, f->o->problem->node_count * sizeof *f->elsewhere);
 }
 
-/* Places the node on the device if its weights fit into `share` sixteenths of the memory. */
+/* Places the node on the device if its weights still fit into `share` sixteenths of the memory. Returns whether they do. */
 static bool take(filling *f, uint32_t node, uint32_t device, uint32_t share) {
   const clv__problem *problem = f->o->problem;
   uint64_t bytes = 0;
@@ -111,7 +111,8 @@ static clv_status fill_sequence(filling *f, const uint32_t *sequence, uint32_t c
   return clv__pool_add(&f->o->pool, f->o->scratch, f->o->error);
 }
 
-/* Fills in every way that begins with the first `count` devices of `sequence` and goes on with some of `rest`. */
+/* Fills in every way that begins with the first `count` devices of `sequence` and goes on with none, some or all of the devices
+ * `rest` (bits). */
 static clv_status fill_from(filling *f, uint32_t *sequence, uint32_t count, uint32_t rest) {
   for (uint32_t kind = 0; count > 0 && kind < 4; ++kind) {
     CLV__TRY(fill_sequence(f, sequence, count, kind % 2 == 1, kind < 2 ? 15 : 12));

@@ -13,7 +13,7 @@ typedef struct maker {
   const clv__problem *problem;
   const clv__cut *cut;
   clv__changes *changes;
-  uint32_t *below, *above; /* by node: equal to `stamp` if visited in the current walk */
+  uint32_t *below, *above; /* by node: `stamp` if close_gap() has found it below `first`, or above `last` */
   uint64_t *degrees;       /* by node */
   uint32_t stamp;
   size_t start; /* where the nodes of the current change begin in changes->nodes */
@@ -187,8 +187,7 @@ static clv_status close_gaps(maker *m, uint32_t span) {
   return CLV_OK;
 }
 
-/* Proposes to move each node, alone or with its readers on the same device, to a device that one of its neighbours is on (or,
- * if `anywhere`, to any device). */
+/* Proposes to move each node alone to a device that one of its neighbours is on (or, if `anywhere`, to any device). */
 static clv_status move_nodes(maker *m, bool anywhere) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count && !m->is_full; ++n) {
@@ -228,8 +227,8 @@ static void count_degrees(const maker *m) {
   }
 }
 
-/* Proposes to move pairs of nodes together: a producer and a reader, or two readers of one value. A node with very many
- * neighbours would pair with each of them, so the work is limited. */
+/* Proposes to move pairs of nodes together: a producer and a reader of one value, or two readers that follow each other in the
+ * value's list. A node with very many neighbours would pair with each of them, so the work is limited. */
 static clv_status move_pairs(maker *m) {
   const clv__problem *problem = m->problem;
   count_degrees(m);

@@ -6,15 +6,15 @@
 
 #include <string.h>
 
-/* The effort of each step (see clv__evaluator); then the most evaluations of the deep search, the least of the shallow search,
- * and the number of placements from which the deep search starts. */
+/* The effort of each step (see clv__evaluator); then the most evaluations of a search, the least of the shallow search, and the
+ * number of placements from which the deep search starts. */
 #define DEEP_EFFORT ((uint64_t)600000)
 #define SWAP_EFFORT ((uint64_t)300000)
 #define SHALLOW_EFFORT ((uint64_t)220000)
 enum { DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
 
-/* The best result of the strategies that are priced with a cut, groups, streamed weights or a split mode of their own, instead of
- * the pool's cut. */
+/* The best of the results that the pool would cut differently than their strategy does, because the strategy has a cut, groups,
+ * streamed weights or a split mode of its own. They are priced with the strategy's cut. */
 typedef struct rival {
   const clv__strategy *strategy;
   clv__score score;
@@ -101,7 +101,7 @@ static clv_status search_from(clv__optimal *o, uint32_t solution, uint64_t budge
 /* For small problems: searches deeply, from several starts. */
 static clv_status search_deep(clv__optimal *o) {
   uint32_t count = o->pool.count < SEARCH_STARTS ? o->pool.count : SEARCH_STARTS;
-  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* then an evaluation tries seven cuts */
+  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation then tries 7 cuts */
   uint64_t budget = clv__optimal_times(o, effort, 1, DEEP_TIMES) * o->evaluator.effort;
   uint64_t hashes[SEARCH_STARTS];
   for (uint32_t i = 0; i < count; ++i) hashes[i] = o->pool.solutions[i].hash;

@@ -15,7 +15,7 @@ static inline uint64_t clv__add_ns(uint64_t a, uint64_t b) {
 
 /* Candidates are compared by these fields, in this order. In each field, less is better. */
 typedef struct clv__score {
-  uint64_t excess_bytes; /* bytes by which the devices' memory limits are exceeded: 0 in any plan that is returned */
+  uint64_t excess_bytes; /* bytes by which the devices' memory limits are exceeded: 0 if the placement fits */
   uint64_t time_ns;      /* predicted time by the objective */
   uint64_t serial_ns;    /* sum of the times of all steps */
   uint32_t partitions;   /* number of partitions */
@@ -64,13 +64,13 @@ clv_status clv__cut_copy(const clv__cut *cut, uint32_t node_count, clv__arena *a
 clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__arena *arena, clv_error *error);
 /* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). A cut that keeps these
  * groups apart has more partitions, but they start as early as possible (`above`), or delay their readers as little as possible
- * (`below`). If both are set, both numbers of a group's nodes are equal, unless the two do not fit into 32 bits: then only the
- * first ones are equal. */
+ * (`below`). If both are set, the nodes of a group agree in both numbers. If the pairs of numbers do not fit into 32 bits, they
+ * agree only in the number above. */
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 
-/* excess.c. Sums the bytes by which the devices' memories are exceeded, counting only the values inside partitions as scratch.
- * `memory` receives the need of each device; weights that the user placed in a device's memory count there. */
+/* excess.c. Sums the bytes by which the devices' memories are exceeded, counting as scratch only clv__memory.inner_bytes
+ * (split/split.h). `memory` receives the counted bytes; weights that the user placed in a device's memory count there. */
 clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies,
                               const uint16_t *streamed, const clv_allocator *allocator, clv__memory *memory,
                               uint64_t *excess_bytes, clv_error *error);
@@ -182,7 +182,8 @@ void clv__pool_init(clv__pool *pool, clv__evaluator *evaluator, clv__arena *aren
 void clv__pool_finish(clv__pool *pool);
 /* Prices `devices` and keeps it if it is among the best. Skips the cut if clv__pool_is_hopeless(). */
 clv_status clv__pool_add(clv__pool *pool, const uint32_t *devices, clv_error *error);
-/* Returns in `hopeless` whether the placement, however it is cut, is worse than the best of the pool. */
+/* Returns in `hopeless` whether the placement, however it is cut, is worse than the best of the pool; false if the pool is
+ * empty. */
 clv_status clv__pool_is_hopeless(const clv__pool *pool, const uint32_t *devices, bool *hopeless, clv_error *error);
 
 /* The working state of `optimal`. */
@@ -205,15 +206,16 @@ static inline uint32_t clv__optimal_times(const clv__optimal *o, uint64_t effort
   return times > most ? most : (uint32_t)times;
 }
 
-/* Puts every node that `device` can run on it, and the others on their fastest device. */
+/* Puts every pinned node on its pinned device, every other node that `device` can run on `device`, and the remaining ones on
+ * their fastest device. */
 void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t *devices);
 /* Fills the pool: minimum cuts at several prices, single devices, list schedules. */
 clv_status clv__optimal_start(clv__optimal *o);
 
 /* ---- Memory: memory.c ---- */
 
-/* If weights exceed a device's memory: adds placements that use less of it to the pool. They come from minimum cuts at rising
- * prices per byte, and from filling one device after the other. */
+/* If weights exceed a device's memory: adds to the pool placements that use less of this memory. They come from minimum cuts at
+ * rising prices per byte, and from filling one device after the other. */
 clv_status clv__optimal_fit(clv__optimal *o);
 /* stream.c. Chooses which weights of the placement to stream, and the groups of nodes that use the buffer one after the other.
  * Allocates everything in the arena. `score` has an excess if the placement does not fit even so. */
@@ -230,7 +232,7 @@ typedef struct clv__fitted {
 /* fitted.c. Finds the best placement with streamed weights and groups, in the arena of `o`. `best` has the worst score if there
  * is nothing to fit: no placement so far exceeds a limit, or there is only one device. */
 clv_status clv__optimal_fitted(clv__optimal *o, clv__fitted *best);
-/* refine.c. Moves nodes, and joins groups, while that is better. */
+/* refine.c. Improves `best` by moving nodes and joining groups, until no change helps or the effort is spent. */
 clv_status clv__optimal_refine(clv__optimal *o, clv__fitted *best);
 
 #endif

@@ -10,10 +10,10 @@ typedef struct refining {
   clv__optimal *o;
   clv__fitted *best;
   uint32_t *trial; /* by node: devices or groups */
-  uint64_t limit;  /* ends when evaluator.spent reaches it */
+  uint64_t limit;  /* the refinement ends when evaluator.spent reaches this number */
 } refining;
 
-/* Fits the placement in `trial`. Keeps it if it is better. */
+/* Fits the placement in `trial`. If that is better than r->best, replaces r->best and sets `better`. */
 static clv_status try_placement(refining *r, bool *better) {
   clv__optimal *o = r->o;
   uint32_t nodes = o->problem->node_count;
@@ -62,7 +62,7 @@ static clv_status try_moves(refining *r, bool *better) {
   return CLV_OK;
 }
 
-/* Prices the groups in `trial`. Keeps them if they are better. */
+/* Prices the groups in `trial`. If they are better than those of r->best, replaces them and sets `better`. */
 static clv_status try_groups(refining *r, bool *better) {
   clv__evaluator *evaluator = &r->o->evaluator;
   clv__fitted *best = r->best;
@@ -97,7 +97,7 @@ static clv_status try_joins(refining *r, bool *better) {
     for (uint32_t apart = 1; apart < nodes; ++apart) {
       for (uint32_t a = 0; a + apart < nodes && r->o->evaluator.spent < r->limit; ++a) {
         CLV__TRY(try_join(r, a, a + apart, whole == 1, better));
-        if (whole == 0) CLV__TRY(try_join(r, a + apart, a, false, better)); /* whole groups: the result would be the same */
+        if (whole == 0) CLV__TRY(try_join(r, a + apart, a, false, better)); /* for whole groups, the result would be the same */
       }
     }
   }

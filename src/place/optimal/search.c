@@ -1,6 +1,6 @@
-/* Local search on the full price. Estimates only order the changes; the full price of the changed placement decides. It applies
- * many independent changes at once while that helps, then one at a time. Effort is counted in operations, not measured in time,
- * so the same inputs give the same plan. */
+/* Local search on the full price. Estimates only order the changes; the full price of the changed placement decides. The search
+ * applies many independent changes at once while that helps, then one at a time. Effort is counted in operations, not measured
+ * in time, so the same inputs give the same plan. */
 #include <string.h>
 
 #include "base/random.h"
@@ -86,8 +86,8 @@ static bool touch(search *s, const clv__change *change) {
   return true;
 }
 
-/* Applies the best changes that are independent of each other all at once. While that does not help, tries again with only the
- * best quarter of them. */
+/* Applies, in one step, all promising changes that are independent of each other. While that does not help, tries again with
+ * only the best quarter of them. */
 static clv_status try_batch(search *s, bool *better) {
   *better = false;
   uint32_t most = UINT32_MAX;
@@ -136,7 +136,8 @@ static clv_status descend(search *s) {
   return CLV_OK;
 }
 
-/* Accepts the placement in `trial`, better or not. */
+/* Makes the placement in `trial` the current one, better or not. Returns CLV_NOT_SUPPORTED, without an error text, if the split
+ * rejects it. */
 static clv_status set_placement(search *s) {
   bool better;
   s->score = CLV__SCORE_WORST;

@@ -198,8 +198,9 @@ cleanup:
 
 /* ---- Pass 3: the remaining nodes. ----
  *
- * A node that no device has spread to goes to the device that can read most of its inputs. A node whose device shares its memory
- * space with a device of higher priority moves to that device. */
+ * A node that no device has spread to goes to the device that can read most of its inputs. A node that has a device, and has
+ * all its inputs in the memory of this device, moves to a device of higher priority that works in the same memory and supports
+ * the node. */
 
 enum { MAX_SPACES = 17 }; /* one memory space per device, and the host's */
 
@@ -313,7 +314,7 @@ static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, 
   return CLV_OK;
 }
 
-/* Cuts the list into partitions, unless the user chose a split mode other than linear: that cut is made later. */
+/* Cuts the list into partitions, unless the user chose a split mode other than linear: the caller makes any other cut. */
 static clv_status cut_list(const clv__place_input *input, clv__placing *placing, passes *recorded, clv_error *error) {
   if (input->split != CLV__SPLIT_LINEAR) return CLV_OK;
   const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};

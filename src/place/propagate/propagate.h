@@ -34,8 +34,9 @@ clv_status clv__propagate_best(clv__propagation *p, clv_error *error);
 void clv__propagate_views(clv__propagation *p);
 
 /* One sweep of pass 2. A device spreads from its nodes to neighbours that have no device and that it supports, along the list
- * (propagate.c) or along the edges of the graph (edges.c). `host`: the last device spreads too. A device spreads across views,
- * and across nodes that it does not support, because it may support later nodes. */
+ * (propagate.c) or along the edges of the graph (edges.c). `up`: from later nodes to earlier ones, not from earlier to later.
+ * `host`: the last device spreads too. A device spreads across views, and across nodes that it does not support, because it may
+ * support later nodes. */
 typedef struct clv__sweep {
   bool up, host;
   const char *cause;

@@ -241,7 +241,8 @@ static void discharge(levels *l, uint32_t v) {
   }
 }
 
-/* Removes the arcs of all vertices that the reduction decided or eliminated. */
+/* Removes the arcs of all vertices that the reduction decided or eliminated. Returns the number of the others. Sets `arc_count`
+ * to the number of their arcs, and adds their positive excesses to `excess`. */
 static uint32_t prune(clv__flow *flow, uint32_t *arc_count, int64_t *excess) {
   uint32_t count = 0;
   *arc_count = 0;

@@ -1,4 +1,4 @@
-/* Shared by the two phases of the minimum cut: flow_reduce.c shrinks the network, flow.c solves the rest.
+/* Shared by the two phases of the minimum cut: flow_reduce.c shrinks the network, flow.c solves what is left of it.
  *
  * The network is stored mirrored: flow runs from the sink to the source. The final search, for the vertices that can still reach
  * the end of the flow, then finds the cut nearest to the source. So `excess` is what a vertex receives from the sink, and is
@@ -54,7 +54,8 @@ static inline int64_t clv__flow_plus(int64_t a, int64_t b) {
   return a + b < ENDLESS ? a + b : ENDLESS;
 }
 
-/* Adds `plus` from the sink and `minus` to the source to the vertex. The part that passes straight through counts as flow. */
+/* Gives the vertex `plus` more flow from the sink, and room to pass `minus` more on to the source. What it can pass straight
+ * through counts as flow sent. */
 void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int64_t minus);
 /* Decides or eliminates vertices until no rule applies to any vertex. clv__flow_expand() assigns sides to the eliminated vertices
  * once the sides of all others are known. */

@@ -1,8 +1,8 @@
-/* Shrinks a network without changing its minimum cuts. Applies three rules until none fits. A vertex with a terminal that
- * outweighs its edges is put on the side of that terminal. A vertex with one neighbour becomes part of that neighbour's
- * terminals. A vertex with two neighbours becomes an edge between them: the least cost over its two sides is a submodular
- * function of their sides, and every such function of two is an edge plus terminals. Chains, trees and series-parallel graphs
- * vanish entirely. */
+/* Shrinks a network without changing its minimum cuts. Applies three rules until none applies to any vertex. A vertex with a
+ * terminal that outweighs its edges is put on the side of that terminal. A vertex with one neighbour becomes part of that
+ * neighbour's terminals. A vertex with two neighbours becomes an edge between them: the least cost over its two sides is a
+ * submodular function of their sides, and every such function of two is an edge plus terminals. Chains, trees and
+ * series-parallel graphs vanish entirely. */
 #include "split/minimum_cut/flow_own.h"
 
 #define SCAN_DEGREE 16u /* a vertex with more neighbours is visited at the start, then only once it has at most this many */

@@ -46,7 +46,8 @@ typedef struct clv__network_sides {
   const uint32_t *device_weights, *space_weights;
 } clv__network_sides;
 
-/* Computes the least cost, or a lower bound on it if that is too much work. `on_other` (by node, may be NULL) gets the sides. */
+/* Computes the least cost of the two sides, or a lower bound on it if the exact cost takes too much work (flow.h). `on_other`
+ * (by node, may be NULL) is set to whether the node is on side `other`. */
 clv_status clv__network_bound(const clv__problem *problem, const clv__network_sides *sides, const clv_allocator *allocator,
                               uint8_t *on_other, uint64_t *cost_ns, clv_error *error);
 

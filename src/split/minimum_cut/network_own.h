@@ -28,7 +28,7 @@ typedef struct clv__network {
 
   clv__flow *flow; /* NULL while clv__network_build() only counts vertices and edges */
   uint32_t vertex_count, edge_count;
-  int64_t constant; /* the part of the cost that is not in the cut */
+  int64_t constant; /* the part of the cost that does not depend on the cut */
   bool overflow;
 } clv__network;
 

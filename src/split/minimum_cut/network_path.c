@@ -1,6 +1,6 @@
 /* Finds the path along which a bound charges launches. Among all paths through the graph it has the most forced changes of
- * device; among ties, the most changes between nodes that are faster on different devices; then the most nodes. One pass in the
- * graph's order. */
+ * device; among ties, the most changes between nodes that are faster on different devices; then the most nodes. Found in one
+ * pass over the nodes, in topological order. */
 #include "split/minimum_cut/network_own.h"
 
 #define FORCED_CHANGE ((uint64_t)1 << 42)
