@@ -14,8 +14,9 @@ void *clv__allocate(const clv_allocator *allocator, size_t size_bytes);
 void *clv__allocate_zero(const clv_allocator *allocator, size_t size_bytes);
 void clv__release(const clv_allocator *allocator, void *pointer);
 
-/* Marks allocator memory as sparsely used: parts of it may stay untouched, so the system must not back them with huge pages. Has
- * no effect on blocks of 32 MiB and more, which need huge pages for fast page lookups. */
+/* Marks memory from an allocator as sparsely used: parts of it may never be touched, so the system must not back it with huge
+ * pages. Has no effect on blocks of 32 MiB and more. Up to 256 MiB they keep their huge pages, for fast page lookups; larger
+ * blocks get none from the default allocator anyway. */
 void clv__memory_sparse(void *pointer, size_t size_bytes);
 
 /* Marks allocator memory as needed soon: a fast first touch matters more than fast lookups later. The memory is not backed by
