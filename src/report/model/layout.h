@@ -61,7 +61,8 @@ void clv__model_box_text(const clv__model_texts *texts, const clv__model_box *bo
 /* Appends the text of a line, shortened to the width of its box: "W f32[64,3,7,7]", "axes = -1". */
 void clv__model_line_text(const clv__model_texts *texts, const clv__model_box *box, const clv__model_line *line, clv__text *text);
 /* Returns whether a value is a constant that is drawn as a line in the boxes of its readers, without a box of its own: an
- * initializer that is not also a graph input, or the only output of a node without inputs, if the data of that output is known. */
+ * initializer that is not also a graph input, or the only output of a node without inputs, if the data of that output is known.
+ */
 bool clv__model_is_inlined(const clv_graph *graph, const clv_tensor *types, clv_value_id value);
 
 /* Returns false if memory runs out. */
