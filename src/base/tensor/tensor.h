@@ -49,8 +49,8 @@ static inline int64_t clv__dims_product(const clv_tensor *tensor, int32_t from, 
 }
 /* Whether both have the same dtype, rank and dims (a symbol equals itself; an unknown dim equals nothing). */
 bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b);
-/* Writes a type as text, such as "f32[1,3,s0,?]": symbol k is s<k>, because its name is not known here, and an unknown dim is `?`.
- * Always terminates the text. To print the names of symbols, use clv__graph_type_text() or clv__infer_text(). */
+/* Writes a type as text, such as "f32[1,3,s0,?]": symbol k is s<k>, because its name is not known here, and an unknown dim is
+ * `?`. Always terminates the text. To print the names of symbols, use clv__graph_type_text() or clv__infer_text(). */
 void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes);
 /* Returns the name of a symbol, or NULL if it has none. */
 typedef const char *(*clv__symbol_name_fn)(const void *cookie, uint32_t symbol);
