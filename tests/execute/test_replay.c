@@ -206,22 +206,38 @@ static size_t live_bytes(const world *w) {
   return bytes;
 }
 
-/* Runs all runners at once, in phases. Measures the memory between phases, when nothing runs. */
-static void run_all(world *w, runner *runners, uint32_t count, void *(*phase)(void *)) {
-  size_t most[2] = {0, 0};
-  for (int p = 0; p < PHASES; ++p) {
+/* Runs all runners at once, in phases. Returns the most memory between phases, when nothing runs. */
+static size_t run_phases(const world *w, runner *runners, uint32_t count, void *(*phase)(void *), int phases) {
+  size_t most = 0;
+  for (int p = 0; p < phases; ++p) {
     pthread_t threads[THREADS];
     for (uint32_t i = 0; i < count; ++i) assert_int_equal(pthread_create(&threads[i], NULL, phase, &runners[i]), 0);
     for (uint32_t i = 0; i < count; ++i) pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < count; ++i) {
       if (runners[i].wrong[0] != '\0') fail_msg("thread %u: %s", i, runners[i].wrong);
     }
-    size_t now = live_bytes(w), *half = &most[p < PHASES / 2 ? 0 : 1];
-    if (now > *half) *half = now;
+    const size_t now = live_bytes(w);
+    if (now > most) most = now;
   }
-  /* The shapes with captures differ from phase to phase, and therefore the memory that captures need. On a busy machine, two
-   * runs may first be in flight at once in a late phase. A leak of 1 KB per run would exceed the allowed quarter. */
-  if (most[1] > most[0] + most[0] / 4) fail_msg("memory grew by more than a quarter, from %zu to %zu bytes", most[0], most[1]);
+  return most;
+}
+
+/* The shapes with captures differ from phase to phase, and so does the memory that captures need. On a busy machine, two runs may
+ * first be in flight at once in a late phase, which allocates memory for the second request. So if memory has grown, it must not
+ * grow again: a leak does, by more than a tenth in twice as many phases if it has made more than a tenth before. */
+static void run_all(const world *w, runner *runners, uint32_t count, void *(*phase)(void *)) {
+  const size_t first = run_phases(w, runners, count, phase, PHASES / 2);
+  const size_t second = run_phases(w, runners, count, phase, PHASES / 2);
+  if (second <= first + first / 10) return;
+  const size_t third = run_phases(w, runners, count, phase, PHASES);
+  if (third > second + second / 10) fail_msg("memory grew from %zu to %zu, then to %zu bytes", first, second, third);
+}
+
+static uint64_t runs_of(const runner *runners) {
+  uint64_t runs = 0;
+  for (uint32_t i = 0; i < THREADS; ++i) runs += runners[i].runs;
+  assert_true(runs == RUNS || runs == 2 * RUNS); /* twice: see run_all() */
+  return runs;
 }
 
 static void check_counters(const clv_session *session, uint64_t runs, double least_hits) {
@@ -246,15 +262,12 @@ static void each_with_a_session(bool is_cyclic, void *(*phase)(void *), double l
   open_context(&w, CLV_CAPTURE_AUTO, -1);
   make_model(&w);
   runner runners[THREADS];
-  uint64_t runs = 0;
   for (uint32_t i = 0; i < THREADS; ++i) {
     runners[i] = (runner){.w = &w, .random = 77 + i, .is_cyclic = is_cyclic};
     assert_ok(open_runner(&runners[i], 1, 4, &error), error);
   }
   run_all(&w, runners, THREADS, phase);
-  for (uint32_t i = 0; i < THREADS; ++i) runs += runners[i].runs;
-  assert_int_equal(runs, RUNS);
-  check_counters(runners[0].session, runs, least_hits);
+  check_counters(runners[0].session, runs_of(runners), least_hits);
   for (uint32_t i = 0; i < THREADS; ++i) close_runner(&runners[i]);
   close_context(&w);
 }
@@ -286,7 +299,7 @@ static void one_session_with_two_in_flight(void **state) {
   assert_ok(open_runner(&runners[0], THREADS, 6, &error), error);
   runners[1].session = runners[0].session;
   run_all(&w, runners, THREADS, run_phase);
-  check_counters(runners[0].session, RUNS, 0.1);
+  check_counters(runners[0].session, runs_of(runners), 0.1);
   close_runner(&runners[0]);
   close_context(&w);
 }

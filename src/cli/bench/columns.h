@@ -18,7 +18,7 @@ typedef struct bench_comparison {
   bool agrees;             /* whether the outputs agree; otherwise there is no ratio */
 } bench_comparison;
 
-/* What the row of one configuration is made from. */
+/* The measurements and settings from which the row of one configuration is written. */
 typedef struct bench_result {
   cli_invocation *cli; /* its arena holds the texts of the row */
   const bench_setting *setting;
