@@ -97,7 +97,7 @@ CLV_API void clv_session_destroy(clv_session *session);
  * If an output has `data` NULL, the session points it at its own memory, which is valid until the next run. This is not allowed
  * if in_flight is above 1. If the output is also a graph input, or known at plan time, it points at that value's memory, which is
  * read-only. If an output has `data`, its dtype and dims must match, and the result is written there. Memory may be unaligned. An
- * output may overlap an input: the input is read first.
+ * output may overlap an input: the input is read first. See also clv_run_options.allocate.
  *
  * Any thread may call this. Up to `in_flight` runs proceed at a time, and further calls wait. Sessions of one set of devices may
  * run in several threads. If the shapes are those of the previous run, the run takes no lock that another session holds. It also
@@ -129,9 +129,14 @@ typedef struct clv_run_options {
    * the run was cancelled in the queue, inside clv_run_cancel(). It may start runs, but must not wait for one. */
   void (*done)(void *user_data, clv_status status);
   void *user_data;
+  /* Called in the thread that drives the run for each output without memory (`data` NULL), once its type is known: before the
+   * first step or, if its sizes depend on data, after the last. Returns memory for the output, aligned to the size of its
+   * elements, which then becomes the output's `data`, also if the run fails later. NULL: the output stays in the session's own
+   * memory, as if there were no allocate(). `type` is valid during the call. Must not call functions of the session. */
+  void *(*allocate)(void *user_data, uint32_t output, const clv_tensor *type);
 } clv_run_options;
 #define CLV_RUN_OPTIONS_INIT \
-  { sizeof(clv_run_options), 0, NULL, NULL, NULL }
+  { sizeof(clv_run_options), 0, NULL, NULL, NULL, NULL }
 
 /* clv_session_run() with options, which may be NULL. */
 CLV_API CLV_MUST_USE clv_status clv_session_run_with(clv_session *session, const clv_tensor *inputs, uint32_t input_count,

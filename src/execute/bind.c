@@ -103,6 +103,16 @@ static clv_status check_room(const clv_plan *plan, const clv_tensor *type, const
                         plan->graph->values[value].name, when, is, given);
 }
 
+/* Asks the caller for memory for an output whose type is known, if the output has none. */
+static void ask_for_memory(const clv__order *order, uint32_t index, const clv_tensor *type) {
+  clv_tensor *output = &order->outputs[index];
+  if (output->data != NULL || order->options.allocate == NULL) return;
+  void *data = order->options.allocate(order->options.user_data, index, type);
+  if (data == NULL) return;
+  *output = *type;
+  output->data = data;
+}
+
 clv_status clv__request_bind_outputs(clv__request *request, const clv__order *order, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   uint32_t all = plan->graph->output_count + plan->kept_count;
@@ -120,12 +130,13 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     clv__slot *slot = writable_slot(request, i);
     const clv_tensor *type = &request->prepared->types[value];
     size_t size_bytes;
-    if (output->data == NULL && request->session->options.in_flight > 1) {
+    if (output->data == NULL && order->options.allocate == NULL && request->session->options.in_flight > 1) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
                             "output '%s' has no memory: with several requests in flight, give memory for every output, because "
                             "another run may overwrite the session's own memory",
                             plan->graph->values[value].name);
     }
+    if (clv__tensor_is_static(type) && (host == NULL || host->size_known)) ask_for_memory(order, i, type);
     if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* no memory to bind, or `type` is not valid yet */
     if (clv__tensor_is_static(type)) CLV__TRY(check_room(plan, type, output, value, "is", error));
     if (slot == NULL || slot->bound != NULL || !clv__is_aligned(output->data, type->dtype) || clv__request_is_careful(request)) {
@@ -172,6 +183,7 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
     clv_tensor *output = &order->outputs[i];
     const clv_tensor *type = &types[output_value(plan, i)];
     const void *data = output_data(request, order->inputs, i);
+    ask_for_memory(order, i, type);
     if (output->data == NULL) {
       *output = *type;
       output->data = (void *)data;

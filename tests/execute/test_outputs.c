@@ -142,6 +142,72 @@ static void an_output_over_an_input(void **state) {
   machine_close(&m);
 }
 
+typedef struct allocations {
+  const clv_tensor *outputs;
+  uint32_t refused; /* a mask of outputs that get no memory */
+  uint32_t counts[6];
+  void *data[6];
+  size_t sizes[6];
+} allocations;
+
+static void *allocate_output(void *user_data, uint32_t output, const clv_tensor *type) {
+  allocations *a = user_data;
+  ++a->counts[output];
+  if (a->refused >> output & 1) return NULL;
+  assert_null(a->data[output]);
+  assert_true(clv__tensor_size_bytes(type, &a->sizes[output]));
+  a->data[output] = aligned_alloc(64, (a->sizes[output] + 64) / 64 * 64);
+  return a->data[output];
+}
+
+/* The caller allocates memory for outputs when their sizes are known: `y` and its copy before the run, the positions `nz` after
+ * it, the input and the constant at any time. It allocates none for the last output. */
+static void the_caller_allocates(void **state) {
+  (void)state;
+  static const char *const pins[] = {"y=cpu,nz=cpu", "y=npu,nz=cpu", "y=npu,nz=npu"};
+  machine m;
+  machine_open(&m, "npu,cpu", 1, all);
+  test_graph g;
+  test_graph_begin(&g, &m.counting.allocator, 1);
+  clv_error error = {0};
+  uint32_t symbol;
+  assert_ok(clv__builder_symbol(g.builder, "N", &symbol, &error), error);
+  test_graph_input(&g, "x", CLV_F32, 1, DIMS(CLV_DIM_SYMBOL(symbol)));
+  constant(&g, "k", 5, 1, false, 3);
+  test_graph_node(&g, "y", "Relu", "x", "y");
+  test_graph_node(&g, "nz", "NonZero", "y", "nz");
+  clv_graph *graph = test_graph_end(&g, "y,y,nz,x,k,y");
+  for (size_t p = 0; p < sizeof pins / sizeof *pins; ++p) {
+    clv_plan *plan = machine_plan(&m, graph, pins[p], (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv_session_options options = CLV_SESSION_OPTIONS_INIT;
+    clv_session *session;
+    options.in_flight = 2;
+    assert_ok(clv_session_create(plan, &options, &session, &error), error);
+    for (int64_t n = 0; n < 9; n += 2) {
+      float x[8];
+      for (int i = 0; i < 8; ++i) x[i] = i % 3 == 1 ? -1 : (float)(i + 1);
+      clv_tensor input = f32(1, DIMS(n), x), outputs[6] = {{0}}, expected[6] = {{0}};
+      allocations allocated = {.outputs = outputs, .refused = 1u << 5};
+      clv_run_options run = CLV_RUN_OPTIONS_INIT;
+      run.allocate = allocate_output;
+      run.user_data = &allocated;
+      assert_ok(clv_session_run_with(session, &input, 1, outputs, 6, &run, &error), error);
+      assert_ok(clv__graph_evaluate(graph, &input, NULL, expected, NULL, NULL, graph->allocator, &error), error);
+      for (int o = 0; o < 6; ++o) {
+        assert_same_values(&outputs[o], &expected[o], pins[p]);
+        if (o < 5) assert_ptr_equal(outputs[o].data, allocated.data[o]);
+        assert_int_equal(allocated.counts[o], o < 5 ? 1 : 2); /* asked before the run, and again after it */
+        clv__release(graph->allocator, expected[o].data);
+        free(allocated.data[o]);
+      }
+    }
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 /* The output `y` is written to memory of the caller, and nodes of this and of other partitions read it there, even if it is
  * unaligned. */
 static void outputs_read_inside_from_the_callers_memory(void **state) {
@@ -252,6 +318,7 @@ int main(void) {
       cmocka_unit_test(odd_outputs_on_every_device),
       cmocka_unit_test(memory_is_whose_it_says),
       cmocka_unit_test(an_output_over_an_input),
+      cmocka_unit_test(the_caller_allocates),
       cmocka_unit_test(outputs_read_inside_from_the_callers_memory),
       cmocka_unit_test(kept_values),
       cmocka_unit_test(empty_graphs),
