@@ -3,7 +3,7 @@
  * functions do not call the device. They do nothing, answer no, or fail. close() frees what the device still holds. */
 #include "device/device.h"
 
-#define TEXT "it did not answer in time"
+#define TEXT "the device was removed earlier, because it did not answer in time"
 
 /* Each function has the parameters of its slot, and uses none of them but `error` and `verdict`. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"

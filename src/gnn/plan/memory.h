@@ -58,7 +58,8 @@ bool clv__memory_fits(clv__gnn_memory *memory, const clv__memory_key *key, uint6
 
 /* Starts counting the blocks of a run: sets the sums to 0. */
 void clv__memory_count_none(clv__gnn_memory *memory);
-/* Adds a block of the run. A block of the same size that was added before is not counted again. */
+/* Adds a block of the run, at one size, to the sums of its device. The same block at the same size is counted only once. Returns
+ * CLV_TOO_LARGE if the block does not fit the device's budget. Does nothing if the device has no limit. */
 clv_status clv__gnn_memory_count(clv__gnn_memory *memory, const clv__memory_key *key, clv_error *error);
 /* The most memory of the device that a run with the counted blocks takes; 0 without a limit. */
 static inline uint64_t clv__memory_taken(const clv__gnn_memory *memory, uint32_t device) {

@@ -415,7 +415,7 @@ static void steady_state_takes_no_memory(void **state) {
   assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
   assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
   size_t before = r.counting.calls;
-  for (int run = 0; run < 300; ++run) { /* many launches in flight: execute() waits for a free one */
+  for (int run = 0; run < 300; ++run) { /* more launches than may be in flight: execute() waits until one ends */
     assert_ok(r.b->copy_in(r.device, r.session.stream, r.in.buffer, 0, y, sizeof y, &error), error);
     assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
   }
