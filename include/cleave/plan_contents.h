@@ -98,11 +98,9 @@ CLV_API const char *clv_plan_node_refusal(const clv_plan *plan, uint32_t node, u
 CLV_API bool clv_plan_move_ns(const clv_plan *plan, uint32_t node, uint32_t device, int64_t *delta_ns);
 
 /* Makes the text of the plan file, which docs/plan-file.md describes, without writing a file: JSON, terminated by a zero byte.
- * Free it with clv_text_free() before the plan's context is destroyed.
+ * Free it with clv_text_free().
  * Errors: CLV_OUT_OF_MEMORY; CLV_IO_ERROR if the model's file changed after it was loaded. */
 CLV_API CLV_MUST_USE clv_status clv_plan_json(const clv_plan *plan, char **text, clv_error *error);
-/* Frees a text that a function of the library made. Accepts NULL. */
-CLV_API void clv_text_free(char *text);
 
 #ifdef __cplusplus
 }

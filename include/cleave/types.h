@@ -108,6 +108,21 @@ typedef struct clv_allocator {
   void (*release)(void *user_data, void *pointer); /* pointer may be NULL */
 } clv_allocator;
 
+/* How a document is written that a function of the library makes for people and programs to read. */
+typedef enum clv_form {
+  CLV_FORM_TEXT = 0,    /* for people: UTF-8 lines and aligned tables, as the command `cleave` prints them to a file */
+  CLV_FORM_JSON = 1,    /* for programs: one JSON object or array, as the command prints it with --json */
+  CLV_FORM_TERMINAL = 2 /* as CLV_FORM_TEXT, with the escape sequences of terminals for bold and coloured text */
+} clv_form;
+
+/* Frees a document that a function of the library made, from any thread, also after its context was destroyed, but before the
+ * allocator of that context ends. Accepts NULL. */
+CLV_API void clv_text_free(char *text);
+
+/* Receives a document in pieces, one after the other: `size` bytes at `bytes`, which are valid during the call. Return false to
+ * stop; the function that was called then returns CLV_CANCELLED. */
+typedef bool (*clv_emit_fn)(void *user_data, const char *bytes, size_t size);
+
 /* The size of an element in bytes. For CLV_STRING, this is the size of a clv_string. Returns 0 for dtypes smaller than a byte,
  * for CLV_DTYPE_NONE, and for numbers that are not a dtype. Elements smaller than a byte are packed: n of them take n *
  * clv_dtype_size_bits() / 8 bytes, rounded up. Any thread may call it. */

@@ -127,6 +127,12 @@ clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error) {
   return status;
 }
 
+clv_status cli_print_document(cli_invocation *cli, const char *document, clv_error *error) {
+  cli_progress_end(cli);
+  const size_t size_bytes = strlen(document);
+  return fwrite(document, 1, size_bytes, stdout) == size_bytes ? CLV_OK : cli_flush(error);
+}
+
 clv_status cli_flush(clv_error *error) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return CLV_OK;
   return clv__error_set(error, CLV_IO_ERROR, "cannot write to standard output: %s", strerror(errno));

@@ -22,6 +22,8 @@ void cli_progress_end(cli_invocation *cli);
 void cli_print_error(cli_invocation *cli, const clv_error *error);
 /* Prints the text and frees it. Fails if memory ran out while building it, or if standard output cannot be written. */
 clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error);
+/* Prints a document that the library made. Fails if standard output cannot be written. The caller keeps the document. */
+clv_status cli_print_document(cli_invocation *cli, const char *document, clv_error *error);
 /* Flushes standard output. Fails if it cannot be written. */
 clv_status cli_flush(clv_error *error);
 /* The log function of the context: prints the library's errors and, with --verbose, its other messages. */

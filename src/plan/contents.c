@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/document.h"
 #include "plan/plan.h"
 
 _Static_assert(CLV_NO_INDEX == CLV__NO_ID, "an absent index must be the same number inside the library");
@@ -127,31 +128,15 @@ bool clv_plan_move_ns(const clv_plan *plan, uint32_t node, uint32_t device, int6
 
 /* ---- Text ---- */
 
-/* Stored directly before a text that the caller frees: the allocator to release it with, because clv_text_free() gets only the
- * text. */
-typedef struct text_head {
-  const clv_allocator *allocator;
-} text_head;
-
 clv_status clv_plan_json(const clv_plan *plan, char **text, clv_error *error) {
   if (plan == NULL || text == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and text must not be NULL");
-  const clv_allocator *allocator = plan->graph->allocator;
   char *made;
   *text = NULL;
   CLV__TRY(clv__graph_check_files(plan->graph, error)); /* the hash of the model is computed from its files */
   CLV__TRY(clv__plan_to_json(plan, false, &made, error));
-  size_t size_bytes = strlen(made) + 1;
-  text_head *head = clv__allocate(allocator, sizeof *head + size_bytes);
-  if (head != NULL) {
-    head->allocator = allocator;
-    *text = memcpy(head + 1, made, size_bytes);
-  }
-  clv__release(allocator, made);
-  return head == NULL ? clv__error_memory(error, sizeof *head + size_bytes) : CLV_OK;
-}
-
-void clv_text_free(char *text) {
-  if (text == NULL) return;
-  text_head *head = (text_head *)(void *)text - 1;
-  clv__release(head->allocator, head);
+  clv__text whole;
+  clv__text_init(&whole, plan->graph->allocator);
+  clv__text_append_bytes(&whole, made, strlen(made));
+  clv__release(plan->graph->allocator, made);
+  return clv__document_give(&whole, text, error);
 }
