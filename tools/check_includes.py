@@ -1,9 +1,10 @@
-"""Checks which folders include which, which symbols the library exports, and whether each public header compiles alone.
+"""Checks which folders include which, which functions the public headers declare, and whether each public header compiles alone.
 
     python3 tools/check_includes.py [--library build/libcleave.so] [--headers] [--list]
 
-Without options, it checks that each folder includes only those that it may, that no folder has too many source files, and that
-modules (see module()) do not include each other in a circle. It needs only Python and, for --headers, gcc and g++.
+Without options, it checks that each folder includes only those that it may, that no folder has too many source files, that
+modules (see module()) do not include each other in a circle, and that cmake/exports.map lists the functions of the core headers
+(check_abi.py). It needs only Python and, for --headers, gcc and g++.
 """
 import argparse
 import collections
@@ -11,6 +12,8 @@ import os
 import re
 import subprocess
 import sys
+
+import check_abi
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -147,14 +150,6 @@ def circles_of(files):
     return find_circles(edges)
 
 
-def check_exports(library):
-    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True)
-    if done.returncode != 0:
-        return [done.stderr.strip()]
-    names = [line.split()[-1] for line in done.stdout.splitlines() if line.split()[1] not in "wWvV"]
-    return [f"{library}: exports '{name}', but public names begin with clv_, and not with clv__" for name in names if not name.startswith("clv_") or name.startswith("clv__")]
-
-
 def check_headers():
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-fsyntax-only", "-I", os.path.join(ROOT, "include")]
     wrong = []
@@ -169,18 +164,18 @@ def check_headers():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--library", metavar="FILE", help="check that this library exports only public symbols")
+    parser.add_argument("--library", metavar="FILE", help="compare the symbols of this library with the public headers and with cmake/exports.map")
     parser.add_argument("--headers", action="store_true", help="compile each public header alone, as C11 and as C++")
     parser.add_argument("--list", action="store_true", help="print the number of source files per folder")
     arguments = parser.parse_args()
     files = [path for top in ("include", "src", "backends") for path in sources(top)]
     circles = circles_of(files)
     unexplained = [circle for circle in circles if not is_explained(circle, files)]
-    wrong = check_map(files) + check_counts(files) + ["modules that include each other: " + " ".join(circle) for circle in unexplained]
+    wrong = check_map(files) + check_counts(files) + check_abi.check_declared() + ["modules that include each other: " + " ".join(circle) for circle in unexplained]
     if arguments.headers:
         wrong += check_headers()
     if arguments.library:
-        wrong += check_exports(arguments.library)
+        wrong += check_abi.check_library(arguments.library)
     counts = folder_counts(files)
     if arguments.list:
         for folder, count in sorted(counts.items()):

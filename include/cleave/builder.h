@@ -9,7 +9,9 @@
  *
  * Values are named. A node may read a value that a later call defines. After an error, the builder can only be destroyed. A
  * builder must not be used by two threads at a time. All functions return CLV_INVALID_ARGUMENT for a NULL that is not allowed,
- * CLV_INVALID_MODEL for a name that is not UTF-8, and CLV_OUT_OF_MEMORY. */
+ * CLV_INVALID_MODEL for a name that is not UTF-8, and CLV_OUT_OF_MEMORY.
+ *
+ * Unstable: may change until 1.0. */
 #ifndef CLEAVE_BUILDER_H
 #define CLEAVE_BUILDER_H
 

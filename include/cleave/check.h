@@ -1,5 +1,7 @@
 /* The conformance kit checks whether a device's backend keeps the promises of plugin/backend.h. It is for backend authors, and
- * for users of third-party backends. `cleave check-backend` prints its report. */
+ * for users of third-party backends. `cleave check-backend` prints its report.
+ *
+ * Unstable: may change until 1.0. */
 #ifndef CLEAVE_CHECK_H
 #define CLEAVE_CHECK_H
 

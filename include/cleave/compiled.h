@@ -16,7 +16,9 @@
  * logged at level 1.
  *
  * An executable may hold code for its device. Trust such a folder only as far as you would trust a program from the same
- * source. */
+ * source.
+ *
+ * Unstable: may change until 1.0. */
 #ifndef CLEAVE_COMPILED_H
 #define CLEAVE_COMPILED_H
 

@@ -2,7 +2,9 @@
  *
  * Functions that fill a struct copy as many bytes as its struct_size says, which the caller sets first. They return false, and
  * fill it with zeros, for an index beyond the count. Strings and arrays are valid as long as the plan. All times are predictions
- * in whole nanoseconds, from the plan's profile. Any thread may call these functions. */
+ * in whole nanoseconds, from the plan's profile. Any thread may call these functions.
+ *
+ * Unstable: may change until 1.0. */
 #ifndef CLEAVE_PLAN_CONTENTS_H
 #define CLEAVE_PLAN_CONTENTS_H
 
