@@ -13,5 +13,6 @@
 #include "plan_contents.h"
 #include "session.h"
 #include "types.h"
+#include "verify.h"
 
 #endif

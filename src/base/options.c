@@ -29,3 +29,11 @@ clv_status clv__options_texts(const char *const *items, uint32_t count, const ch
   }
   return CLV_OK;
 }
+
+void clv__info_fill(void *info, const void *filled, uint32_t size_bytes) {
+  uint32_t struct_size;
+  memcpy(&struct_size, info, sizeof struct_size);
+  if (struct_size < size_bytes) size_bytes = struct_size;
+  if (size_bytes <= sizeof struct_size) return;
+  memcpy((char *)info + sizeof struct_size, (const char *)filled + sizeof struct_size, size_bytes - sizeof struct_size);
+}

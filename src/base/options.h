@@ -1,4 +1,4 @@
-/* Options structs of the public interface. Each begins with `struct_size`, which is its version. */
+/* Structs of the public interface, with options or with results. Each begins with `struct_size`, which is its version. */
 #ifndef CLEAVE_BASE_OPTIONS_H
 #define CLEAVE_BASE_OPTIONS_H
 
@@ -13,5 +13,9 @@ clv_status clv__options_read(void *options, size_t size_bytes, const void *given
 clv_status clv__options_list(const void *items, uint32_t count, const char *what, clv_error *error);
 /* Checks a list of texts like clv__options_list(); also CLV_INVALID_ARGUMENT if one of the texts is NULL. */
 clv_status clv__options_texts(const char *const *items, uint32_t count, const char *what, clv_error *error);
+
+/* Copies `filled` to `info`, a struct of the caller, as many bytes as its struct_size says and at most `size_bytes`. Both begin
+ * with a struct_size; that of `info` stays as it is. */
+void clv__info_fill(void *info, const void *filled, uint32_t size_bytes);
 
 #endif

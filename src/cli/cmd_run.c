@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/trim.h"
+#include "cleave/verify.h"
 #include "cli/console.h"
 #include "cli/incidents.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cli/values.h"
-#include "cli/verdict.h"
 #include "execute/session.h"
 #include "report/label.h"
 #include "report/trace.h"
@@ -20,8 +20,7 @@ typedef struct run {
   uint32_t value_count; /* number of graph outputs and of values of --dump, which follow them */
   clv_tensor *outputs;
   cli_value *values;
-  bool verified;
-  clv__mismatch mismatch;
+  clv_verification *verification; /* NULL: not verified */
   double session_ms, run_ms;
 } run;
 
@@ -68,18 +67,24 @@ static clv_status run_once(run *r, clv_error *error) {
 /* Call after showing the outputs: verification reuses the session's memory, which contains them. */
 static clv_status verify(run *r, clv_error *error) {
   cli_progress(r->cli, "verifying %s", r->job.path);
-  CLV__TRY(clv__session_verify(r->session, r->job.inputs.tensors, r->job.inputs.count, &r->mismatch, error));
-  r->verified = true;
-  if (r->mismatch.partition != CLV__NO_ID) r->cli->exit_status = CLI_EXIT_FAILED;
+  clv_verify_result result = {.struct_size = sizeof result};
+  CLV__TRY(clv_session_verify(r->session, r->job.inputs.tensors, r->job.inputs.count, NULL, &r->verification, error));
+  clv_verification_get_result(r->verification, &result);
+  if (!result.equal) r->cli->exit_status = CLI_EXIT_FAILED;
   return CLV_OK;
 }
 
 /* Prints the result of --verify, if given, and the devices that were removed in any run of the session. */
 static clv_status print_verdict(run *r, clv_error *error) {
-  const cli_invocation *cli = r->cli;
+  char *verdict;
   clv__text text;
-  clv__text_init(&text, cli->allocator);
-  if (r->verified) cli_verdict_write(cli, clv__session_plan(r->session), &r->mismatch, &text);
+  if (r->verification != NULL) {
+    CLV__TRY(clv_verification_text(r->verification, cli_form(r->cli), r->cli->quiet, &verdict, error));
+    const clv_status status = cli_print_document(r->cli, verdict, error);
+    clv_text_free(verdict);
+    CLV__TRY(status);
+  }
+  clv__text_init(&text, r->cli->allocator);
   cli_incidents_write(r->cli, r->session, &text);
   return cli_print(r->cli, &text, error);
 }
@@ -101,7 +106,16 @@ static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
   json_t *root = json_object(), *timings = json_object();
   json_object_set_new(root, "model", cli_json_text(r->job.model_path));
   json_object_set_new(root, "outputs", outputs);
-  if (r->verified) json_object_set_new(root, "verify", cli_verdict_json(clv__session_plan(r->session), &r->mismatch));
+  if (r->verification != NULL) {
+    char *verdict;
+    const clv_status status = clv_verification_text(r->verification, CLV_FORM_JSON, false, &verdict, error);
+    json_object_set_new(root, "verify", cli_json_parse(status == CLV_OK ? verdict : NULL));
+    if (status != CLV_OK) {
+      json_decref(timings);
+      json_decref(root);
+      return status;
+    }
+  }
   json_object_set_new(root, "fallbacks", cli_incidents_json(r->session));
   json_object_set_new(timings, "load", cli_json_real(r->job.load_ms));
   json_object_set_new(timings, "plan", cli_json_real(r->job.plan_ms));
@@ -158,6 +172,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   }
   if (status == CLV_OK) status = finish_run(&r, error);
   if (status == CLV_OK) status = write_trace(&r, error);
+  clv_verification_destroy(r.verification);
   clv_session_destroy(r.session);
   cli_job_finish(cli, &r.job);
   return status;

@@ -24,6 +24,10 @@ void cli_print_error(cli_invocation *cli, const clv_error *error);
 clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error);
 /* Prints a document that the library made. Fails if standard output cannot be written. The caller keeps the document. */
 clv_status cli_print_document(cli_invocation *cli, const char *document, clv_error *error);
+/* Returns the form in which this invocation prints documents. */
+static inline clv_form cli_form(const cli_invocation *cli) {
+  return cli->json ? CLV_FORM_JSON : cli->color_out ? CLV_FORM_TERMINAL : CLV_FORM_TEXT;
+}
 /* Flushes standard output. Fails if it cannot be written. */
 clv_status cli_flush(clv_error *error);
 /* The log function of the context: prints the library's errors and, with --verbose, its other messages. */

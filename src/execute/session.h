@@ -2,6 +2,7 @@
 #ifndef CLEAVE_EXECUTE_SESSION_H
 #define CLEAVE_EXECUTE_SESSION_H
 
+#include "base/stop.h"
 #include "base/tensor/compare.h"
 #include "cleave/session.h"
 #include "compile/compile.h"
@@ -97,9 +98,10 @@ typedef struct clv__mismatch {
  * the dtype (base/tensor/compare.h) times the largest magnitude of the value. If the session's precision is bf16, f32 has the
  * tolerance of bf16. A value that the partition rounded to integers may also be off by one step of its quantisation grid; if it
  * was rounded n times in sequence, by the square root of n steps, because independent errors add up like that. A float that is
- * computed from such a value and lies on no grid has steps of 1/127 of its largest magnitude. */
-clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
-                               clv_error *error);
+ * computed from such a value and lies on no grid has steps of 1/127 of its largest magnitude. `poll` is asked before each
+ * partition; NULL: the verification cannot be stopped. */
+clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__poll *poll,
+                               clv__mismatch *mismatch, clv_error *error);
 
 /* ---- trace.c ---- */
 

@@ -271,7 +271,8 @@ static clv_status begin_checks(clv_session *session, uint32_t count, clv_error *
   return CLV_OK;
 }
 
-static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__mismatch *mismatch, clv_error *error) {
+static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__poll *poll, clv__mismatch *mismatch,
+                         clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_allocator *allocator = request->session->allocator;
   uint32_t count = plan->graph->value_count;
@@ -284,6 +285,10 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
   mismatch->checks = request->session->checks;
   bool differs = false;
   for (uint32_t p = 0; status == CLV_OK && !differs && p < plan->partition_count; ++p) {
+    if (clv__poll_stops(poll)) {
+      status = clv__error_set(error, CLV_CANCELLED, "verify: stopped before partition %u of %u", p, plan->partition_count);
+      break;
+    }
     status = verify_partition(&ref, p, mismatch, &differs, error);
     if (status != CLV_OK) {
       clv__error_prefix(error, status, "verify");
@@ -305,6 +310,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
 typedef struct asked {
   const clv_tensor *inputs;
   uint32_t input_count;
+  clv__poll *poll;
   clv__mismatch *mismatch;
 } asked;
 
@@ -314,12 +320,12 @@ static clv_status bind_and_verify(clv__request *request, const void *cookie, clv
   const clv_graph *graph = request->session->plan->graph;
   CLV__TRY(clv__graph_check_files(graph, error)); /* the reference reads the model's files */
   CLV__TRY(clv__request_bind_inputs(request, what->inputs, what->input_count, error));
-  CLV__TRY(verify(request, what->inputs, what->mismatch, error));
+  CLV__TRY(verify(request, what->inputs, what->poll, what->mismatch, error));
   return clv__graph_check_files(graph, error);
 }
 
-clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
-                               clv_error *error) {
-  const asked what = {inputs, input_count, mismatch};
+clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__poll *poll,
+                               clv__mismatch *mismatch, clv_error *error) {
+  const asked what = {inputs, input_count, poll, mismatch};
   return clv__session_attempt(session, bind_and_verify, &what, error);
 }

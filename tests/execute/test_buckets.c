@@ -239,7 +239,7 @@ static void verify(part *p, int64_t n, int64_t depth) {
   clv__mismatch mismatch;
   values v;
   make_values(p, n, depth, &v);
-  assert_ok(clv__session_verify(p->session, v.inputs, p->graph->input_count, &mismatch, &error), error);
+  assert_ok(clv__session_verify(p->session, v.inputs, p->graph->input_count, NULL, &mismatch, &error), error);
   if (mismatch.partition != CLV__NO_ID) {
     fail_msg("seed %u, %s, N %d, T %d: verification reports partition %u: an element is %.9g, expected %.9g", (unsigned)p->seed,
              p->how.devices, (int)n, (int)depth, mismatch.partition, mismatch.actual, mismatch.expected);

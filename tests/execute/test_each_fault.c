@@ -72,7 +72,7 @@ static uint32_t spoil_each(world *w, clv_session *session, uint32_t device) {
     if (w->plan->partitions[p].view->output_count == 0) continue; /* without outputs, nothing can be wrong */
     uint64_t left = at;
     interposer_set_hook(w->interposers[device], spoil_one, &left);
-    assert_ok(clv__session_verify(session, w->inputs[0], w->input_count, &mismatch, &error), error);
+    assert_ok(clv__session_verify(session, w->inputs[0], w->input_count, NULL, &mismatch, &error), error);
     if (left != 0) world_complain(w, "partition %u was not run", p);
     if (mismatch.partition != p) world_complain(w, "partition %u is wrong, but verification names %u", p, mismatch.partition);
     ++caught;

@@ -532,7 +532,7 @@ static void meet(fixture *f, clv_session *session, way how) {
   clv__mismatch mismatch;
   clv_run_options options = CLV_RUN_OPTIONS_INIT;
   if (how == IN_VERIFY) {
-    assert_ok(clv__session_verify(session, &f->input, 1, &mismatch, &error), error);
+    assert_ok(clv__session_verify(session, &f->input, 1, NULL, &mismatch, &error), error);
     assert_int_equal(mismatch.partition, CLV__NO_ID);
     return;
   }
@@ -553,7 +553,7 @@ static void go_on_without(fixture *f, clv_session *session) {
   clv_error error = {0};
   clv__mismatch mismatch;
   check_run(f, session);
-  assert_ok(clv__session_verify(session, &f->input, 1, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, &f->input, 1, NULL, &mismatch, &error), error);
   clv_session_destroy(session);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   clv_plan *plan;

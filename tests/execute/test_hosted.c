@@ -160,7 +160,7 @@ static void check_plan(const clv_plan *plan, uint64_t seed, const char *what) {
   inputs[0].data = c;
   machine_check_run(session, plan, inputs, what);
   for (int i = 0; i < 2; ++i) check_bound(session, plan, inputs, what);
-  assert_ok(clv__session_verify(session, inputs, 2, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, inputs, 2, NULL, &mismatch, &error), error);
   assert_int_equal(mismatch.partition, CLV__NO_ID);
   assert_int_equal(mismatch.partitions_hosted, plan->hosted_count);
   machine_check_run(session, plan, inputs, what);

@@ -38,7 +38,7 @@ static void run_twice(const clv_plan *plan, const clv_graph *graph) {
   machine_check_run(session, plan, &input, "a second run with streamed weights");
   clv__mismatch mismatch;
   clv_error error = {0};
-  assert_ok(clv__session_verify(session, &input, graph->input_count, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, &input, graph->input_count, NULL, &mismatch, &error), error);
   assert_int_equal(mismatch.partition, CLV__NO_ID);
   clv_session_destroy(session);
 }

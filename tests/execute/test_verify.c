@@ -1,5 +1,7 @@
 /* Verification finds a wrong partition and names it. Errors of a backend begin with the partition and the device, and nothing
  * leaks. The backend "broken" is the virtual NPU with some of its functions replaced. */
+#include <jansson.h>
+
 #include "machine.h"
 
 #include "backends/cpu/cpu.h"
@@ -146,7 +148,7 @@ static void a_wrong_element_is_named(void **state) {
   assert_ok(clv__graph_evaluate(f.graph, &input, NULL, &expected, NULL, NULL, f.graph->allocator, &error), error);
   clv__mismatch mismatch;
   for (int i = 0; i < 2; ++i) { /* runs and verification do not affect each other */
-    assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+    assert_ok(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), error);
     assert_int_equal(mismatch.partition, 2);
     assert_int_equal(mismatch.value, clv__graph_find_value(f.graph, "y"));
     assert_int_equal(mismatch.element, 5);
@@ -163,7 +165,7 @@ static void a_wrong_element_is_named(void **state) {
     assert_float_equal(clv__tensor_get(&output, 5), 1234.5, 0);
   }
   fault = CORRUPT_NOTHING;
-  assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), error);
   assert_int_equal(mismatch.partition, CLV__NO_ID);
   assert_int_equal(mismatch.partitions_checked, 3);
   clv__release(f.graph->allocator, expected.data);
@@ -181,7 +183,7 @@ static void the_first_wrong_partition_is_named(void **state) {
   clv_error error = {0};
   clv_tensor input = input_of(&f);
   clv__mismatch mismatch;
-  assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), error);
   assert_int_equal(mismatch.partition, 0);
   assert_int_equal(mismatch.value, clv__graph_find_value(f.graph, "r2"));
   assert_int_equal(mismatch.element, 5);
@@ -255,7 +257,7 @@ static void quantised_values_are_held_to_steps(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     shift = cases[i].shift;
     shifted = cases[i].shifted;
-    assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+    assert_ok(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), error);
     if ((mismatch.partition == CLV__NO_ID) != cases[i].agrees)
       fail_msg("verification must %s an output with %u elements off by %d steps", cases[i].agrees ? "accept" : "report", shifted,
                (int)shift);
@@ -289,10 +291,10 @@ static void an_input_that_is_written_is_told(void **state) {
   clv_tensor input = f32(2, DIMS(2, 3), x);
   clv__mismatch mismatch;
   scribbles = false;
-  assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), error);
   assert_int_equal(mismatch.partition, CLV__NO_ID);
   scribbles = true;
-  assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_INTERNAL_ERROR);
+  assert_int_equal(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), CLV_INTERNAL_ERROR);
   assert_non_null(strstr(error.message, "partition 0 on scribbler overwrote one of its inputs"));
   clv_session_destroy(session);
   clv_plan_destroy(plan);
@@ -309,11 +311,146 @@ static void verify_refuses_wrong_inputs(void **state) {
   clv_tensor input = input_of(&f), wrong = input;
   clv__mismatch mismatch;
   wrong.data = NULL;
-  assert_int_equal(clv__session_verify(session, &wrong, 1, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv__session_verify(session, &wrong, 1, NULL, &mismatch, &error), CLV_INVALID_ARGUMENT);
   wrong = input;
   wrong.dims[3] = 7;
-  assert_int_equal(clv__session_verify(session, &wrong, 1, &mismatch, &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(clv__session_verify(session, &input, 0, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv__session_verify(session, &wrong, 1, NULL, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv__session_verify(session, &input, 0, NULL, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  clv_session_destroy(session);
+  end(&f);
+}
+
+/* ---- The public functions of cleave/verify.h ---- */
+
+static clv_verification *verify_public(clv_session *session, const clv_tensor *input) {
+  clv_error error = {0};
+  clv_verification *verification;
+  assert_ok(clv_session_verify(session, input, 1, NULL, &verification, &error), error);
+  return verification;
+}
+
+static char *text_of(const clv_verification *verification, clv_form form, bool brief) {
+  clv_error error = {0};
+  char *text;
+  assert_ok(clv_verification_text(verification, form, brief, &text, &error), error);
+  return text;
+}
+
+/* The structs, the text and the JSON must say the same. They must not need the session and the plan any more. */
+static void a_program_reads_what_differs(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_ELEMENT);
+  clv_session *session = machine_session(f.plan);
+  const clv_tensor input = input_of(&f);
+  clv_verification *verification = verify_public(session, &input);
+  clv_session_destroy(session);
+  clv_plan_destroy(f.plan);
+  f.plan = NULL;
+  clv_verify_result result = {.struct_size = sizeof result};
+  clv_verification_get_result(verification, &result);
+  assert_false(result.equal);
+  assert_int_equal(result.compared_count, 3);
+  assert_int_equal(result.unknown_count, 0);
+  assert_int_equal(result.partition, 2);
+  assert_string_equal(result.device, "broken");
+  assert_string_equal(result.value, "y");
+  assert_int_equal(result.element, 5);
+  assert_float_equal(result.actual, 1234.5, 0);
+  assert_true(result.tolerance > 0 && result.tolerance < 1);
+  char *text = text_of(verification, CLV_FORM_TEXT, false), *brief = text_of(verification, CLV_FORM_TEXT, true), sentence[200];
+  snprintf(sentence, sizeof sentence, "differs: partition 2 on broken: value 'y' %s is 1234.5, expected %.9g", result.position,
+           result.expected);
+  assert_true(strncmp(brief, sentence, strlen(sentence)) == 0);
+  assert_true(strncmp(text, "partition  device  worst output", 31) == 0);
+  assert_string_equal(text + strlen(text) - strlen(brief), brief);
+  json_error_t where;
+  char *dumped = text_of(verification, CLV_FORM_JSON, false);
+  json_t *root = json_loads(dumped, 0, &where);
+  assert_non_null(root);
+  assert_true(json_is_false(json_object_get(root, "equal")));
+  assert_int_equal(json_integer_value(json_object_get(root, "element")), 5);
+  assert_float_equal(json_real_value(json_object_get(root, "expected")), result.expected, 1e-8);
+  assert_int_equal(json_array_size(json_object_get(root, "partitions")), 3);
+  for (uint32_t i = 0; i < 4; ++i) {
+    clv_partition_result one = {.struct_size = sizeof one};
+    const json_t *object = json_array_get(json_object_get(root, "partitions"), i);
+    assert_int_equal(clv_verification_partition(verification, i, &one), i < 3);
+    if (i == 3) assert_null(one.device);
+    if (i == 3) break;
+    assert_int_equal(one.partition, i);
+    assert_string_equal(one.device, json_string_value(json_object_get(object, "device")));
+    assert_string_equal(one.value, json_string_value(json_object_get(object, "value")));
+    assert_int_equal(one.element_count, json_integer_value(json_object_get(object, "elements")));
+    assert_int_equal(one.beyond_count, i == 2 ? 1 : 0);
+    assert_int_equal(one.difference > one.tolerance, i == 2);
+  }
+  json_decref(root);
+  clv_text_free(dumped);
+  clv_text_free(brief);
+  clv_text_free(text);
+  clv_verification_destroy(verification);
+  end(&f);
+}
+
+static void a_program_reads_that_all_agree(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_NOTHING);
+  clv_session *session = machine_session(f.plan);
+  const clv_tensor input = input_of(&f);
+  clv_verification *verification = verify_public(session, &input);
+  clv_verify_result result = {.struct_size = sizeof result, .partition = 77};
+  result.struct_size = offsetof(clv_verify_result, partition); /* a program that was built with an earlier header */
+  clv_verification_get_result(verification, &result);
+  assert_true(result.equal && result.partition == 77);
+  result.struct_size = sizeof result;
+  clv_verification_get_result(verification, &result);
+  assert_true(result.partition == CLV_NO_INDEX && result.value == NULL && result.device == NULL && result.position == NULL);
+  char *text = text_of(verification, CLV_FORM_TERMINAL, true);
+  assert_string_equal(text, "\033[32mverified\033[0m 3 partitions: all match the reference within tolerance\n");
+  clv_text_free(text);
+  clv_verification_destroy(verification);
+  clv_session_destroy(session);
+  end(&f);
+}
+
+static bool go_on_twice(void *user_data) {
+  return ++*(int *)user_data <= 2;
+}
+
+static void bad_arguments_and_cancelling(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_NOTHING);
+  clv_session *session = machine_session(f.plan);
+  const clv_tensor input = input_of(&f);
+  clv_tensor wrong = input;
+  clv_error error = {0};
+  int asked = 0;
+  char *text = (char *)&asked;
+  clv_verify_options options = CLV_VERIFY_OPTIONS_INIT;
+  clv_verification *verification = (clv_verification *)&asked;
+  options.go_on = go_on_twice;
+  options.user_data = &asked;
+  assert_int_equal(clv_session_verify(session, &input, 1, &options, &verification, &error), CLV_CANCELLED);
+  assert_string_equal(error.message, "verify: stopped before partition 2 of 3");
+  assert_null(verification);
+  assert_int_equal(asked, 3);
+  options.struct_size = 1;
+  assert_int_equal(clv_session_verify(session, &input, 1, &options, &verification, &error), CLV_INVALID_ARGUMENT);
+  wrong.dims[3] = 7;
+  assert_int_equal(clv_session_verify(session, &wrong, 1, NULL, &verification, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv_session_verify(session, NULL, 1, NULL, &verification, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv_session_verify(NULL, &input, 1, NULL, &verification, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv_session_verify(session, &input, 1, NULL, NULL, &error), CLV_INVALID_ARGUMENT);
+  verification = verify_public(session, &input);
+  assert_int_equal(clv_verification_text(verification, (clv_form)9, false, &text, &error), CLV_INVALID_ARGUMENT);
+  assert_null(text);
+  assert_int_equal(clv_verification_text(NULL, CLV_FORM_JSON, false, &text, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv_verification_text(verification, CLV_FORM_JSON, false, NULL, &error), CLV_INVALID_ARGUMENT);
+  clv_verification_destroy(verification);
+  clv_verification_destroy(NULL);
   clv_session_destroy(session);
   end(&f);
 }
@@ -382,7 +519,7 @@ static void failures_in_a_run(void **state) {
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
     assert_string_equal(error.message, "partition 2 on broken: node 'softmax' (Softmax): execute: launch(): code 9");
     assert_null(output.data);
-    assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_DEVICE_ERROR);
+    assert_int_equal(clv__session_verify(session, &input, 1, NULL, &mismatch, &error), CLV_DEVICE_ERROR);
     assert_string_equal(error.message, "verify: partition 2 on broken: node 'softmax' (Softmax): execute: launch(): code 9");
   }
   fault = CORRUPT_NOTHING; /* the session remains usable */
@@ -396,6 +533,9 @@ int main(void) {
       cmocka_unit_test(a_wrong_element_is_named),
       cmocka_unit_test(the_first_wrong_partition_is_named),
       cmocka_unit_test(verify_refuses_wrong_inputs),
+      cmocka_unit_test(a_program_reads_what_differs),
+      cmocka_unit_test(a_program_reads_that_all_agree),
+      cmocka_unit_test(bad_arguments_and_cancelling),
       cmocka_unit_test(failures_at_creation),
       cmocka_unit_test(failures_in_a_run),
       cmocka_unit_test(a_failed_upload_names_the_weight),

@@ -70,7 +70,7 @@ static void check_run(const clv_plan *plan, const char *what) {
   clv__mismatch mismatch;
   clv_session *session = machine_session(plan);
   machine_check_run(session, plan, inputs, what);
-  assert_ok(clv__session_verify(session, inputs, plan->graph->input_count, &mismatch, &error), error);
+  assert_ok(clv__session_verify(session, inputs, plan->graph->input_count, NULL, &mismatch, &error), error);
   if (mismatch.partition != CLV__NO_ID) fail_msg("%s: the results of partition %u are wrong", what, mismatch.partition);
   clv_session_destroy(session);
 }
