@@ -11,6 +11,7 @@
 #include "info.h"
 #include "plan.h"
 #include "plan_contents.h"
+#include "report.h"
 #include "session.h"
 #include "types.h"
 #include "verify.h"

@@ -1,27 +1,13 @@
-/* --compare and --what-if: compares a plan with its alternatives. */
+/* The alternatives to a plan, for --compare, --what-if and the page of --html. */
 #ifndef CLEAVE_CLI_ALTERNATIVES_H
 #define CLEAVE_CLI_ALTERNATIVES_H
 
-#include <jansson.h>
-
+#include "cleave/report.h"
 #include "cli/job.h"
-#include "plan/compare.h"
 
-typedef struct cli_alternatives {
-  clv__arena arena;
-  bool has_comparison, has_what_if;
-  clv__comparison *comparison;
-  uint32_t comparison_count;
-  clv__what_if *what_if;
-  uint32_t what_if_count;
-} cli_alternatives;
-
-/* Computes the alternatives that --compare and --what-if request. If `always_compare` is set, compares the strategies even
- * without --compare. Call cli_alternatives_finish() afterwards, also on failure. */
-clv_status cli_alternatives_find(cli_invocation *cli, const cli_job *job, bool always_compare, cli_alternatives *alternatives,
-                                 clv_error *error);
-void cli_alternatives_text(const cli_job *job, const cli_alternatives *alternatives, clv__text *text);
-void cli_alternatives_json(const cli_job *job, const cli_alternatives *alternatives, json_t *root);
-void cli_alternatives_finish(cli_alternatives *alternatives); /* accepts a zeroed struct */
+/* Compares strategies and devices for --compare and --html. Sets `comparison` to NULL if neither is given. */
+clv_status cli_alternatives_compare(cli_invocation *cli, const cli_job *job, clv_comparison **comparison, clv_error *error);
+/* Makes the document of --what-if. Sets it to NULL without this option. */
+clv_status cli_alternatives_what_if(cli_invocation *cli, const cli_job *job, clv_form form, char **document, clv_error *error);
 
 #endif

@@ -2,42 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files/file.h"
+#include "cleave/plan_contents.h"
+#include "cleave/report.h"
 #include "cli/alternatives.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
-#include "report/page/html.h"
-#include "report/passes.h"
-#include "report/picture/dot.h"
-#include "report/picture/svg.h"
-#include "report/steps.h"
 
-static clv_status write_text(const char *path, clv__text *text, clv_error *error) {
-  clv_status status =
-      text->failed ? clv__error_memory(error, text->size_bytes) : clv__file_write(path, text->data, text->size_bytes, error);
-  clv__text_finish(text);
-  return status;
-}
-
-static clv_status write_page(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
-  const char *path = cli_text(cli, OPTION_HTML, NULL);
-  if (path == NULL) return CLV_OK;
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  clv__report_html(job->plan, alternatives->comparison, alternatives->comparison_count, &text);
-  return write_text(path, &text, error);
-}
-
-static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_option_id option,
-                                void (*draw)(const clv_plan *, clv__text *), clv_error *error) {
-  const char *path = cli_text(cli, option, NULL);
-  if (path == NULL) return CLV_OK;
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  draw(job->plan, &text);
-  return write_text(path, &text, error);
-}
+/* The documents that the options ask for; NULL: not asked for. */
+typedef struct documents {
+  clv_comparison *comparison;
+  char *plan, *passes, *compared, *what_if, *explained;
+} documents;
 
 static clv_status check_targets(cli_invocation *cli, const cli_job *job, clv_error *error) {
   CLV__TRY(cli_job_check_target(cli, job, OPTION_OUTPUT, error));
@@ -46,112 +22,128 @@ static clv_status check_targets(cli_invocation *cli, const cli_job *job, clv_err
   return cli_job_check_target(cli, job, OPTION_DOT, error);
 }
 
-static clv_status write_files(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
+static clv_status write_files(cli_invocation *cli, const cli_job *job, const clv_comparison *comparison, clv_error *error) {
+  static const struct {
+    cli_option_id option;
+    clv_picture picture;
+  } pictures[] = {{OPTION_SVG, CLV_PICTURE_SVG}, {OPTION_HTML, CLV_PICTURE_PAGE}, {OPTION_DOT, CLV_PICTURE_DOT}};
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   if (path != NULL) CLV__TRY(clv_plan_write(job->plan, path, error));
-  CLV__TRY(write_picture(cli, job, OPTION_SVG, clv__report_svg, error));
-  CLV__TRY(write_page(cli, job, alternatives, error));
-  return write_picture(cli, job, OPTION_DOT, clv__report_dot, error);
+  for (size_t i = 0; i < sizeof pictures / sizeof *pictures; ++i) {
+    path = cli_text(cli, pictures[i].option, NULL);
+    if (path != NULL) CLV__TRY(clv_plan_draw(job->plan, pictures[i].picture, comparison, path, NULL, NULL, error));
+  }
+  return CLV_OK;
 }
 
-/* Prints the JSON of a plan file, plus data that plan files do not contain: times, totals and alternatives. */
-static clv_status print_json(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
-  char *text;
-  CLV__TRY(clv__plan_to_json(job->plan, true, &text, error));
-  json_t *root = json_loads(text, 0, NULL);
-  clv__release(job->graph->allocator, text);
-  if (root == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "the JSON written for the plan cannot be parsed");
-  clv__plan_totals totals;
-  clv__plan_totals_get(job->plan, &totals);
-  json_t *timings = json_object_get(root, "timings_ms"), *sums = json_object();
-  json_object_set_new(timings, "load", cli_json_real(job->load_ms));
-  json_object_set_new(timings, "plan", cli_json_real(job->plan_ms));
-  json_object_set_new(sums, "partitions", json_integer(job->plan->partition_count - job->plan->hosted_count));
-  json_object_set_new(sums, "transfers", json_integer(totals.inner_transfers));
-  json_object_set_new(sums, "transfer_bytes", json_integer((json_int_t)totals.inner_bytes));
-  json_object_set_new(sums, "own_transfers", json_integer(totals.own_transfers));
-  json_object_set_new(sums, "own_transfer_bytes", json_integer((json_int_t)totals.own_bytes));
-  json_object_set_new(sums, "bytes_known", json_boolean(totals.bytes_known));
-  json_object_set_new(sums, "folded_nodes", json_integer(totals.folded_nodes));
-  json_object_set_new(root, "totals", sums);
-  cli_alternatives_json(job, alternatives, root);
-  if (cli_is_given(cli, OPTION_EXPLAIN_PASSES)) json_object_set_new(root, "passes", clv__report_passes_json(job->plan));
-  return cli_json_print(cli, root, error);
-}
-
-static clv_status explain(cli_invocation *cli, const cli_job *job, clv__text *text, clv_error *error) {
-  const char *pattern = cli_text(cli, OPTION_EXPLAIN, "");
-  if (text->size_bytes > 0) clv__text_append(text, "\n");
-  uint32_t matched = clv__report_explain(job->plan, pattern[0] == '\0' ? NULL : pattern, text);
-  if (matched > 0 || pattern[0] == '\0') return CLV_OK;
-  const clv_graph *graph = job->graph;
-  const char **names = clv__arena_allocate_zero(&cli->arena, graph->node_count, sizeof *names);
-  if (names == NULL) return clv__error_memory(error, graph->node_count * sizeof *names);
-  for (clv_node_id n = 0; n < graph->node_count; ++n) names[n] = graph->nodes[n].name;
-  const char *nearest = cli_nearest(pattern, names, graph->node_count);
+/* Adds the nearest name to an error about a pattern that matches no node. */
+static clv_status suggest_node(cli_invocation *cli, const cli_job *job, const char *pattern, clv_error *error) {
+  clv_plan_info info = {.struct_size = sizeof info};
+  clv_plan_get_info(job->plan, &info);
+  const char **names = clv__arena_allocate_zero(&cli->arena, info.node_count, sizeof *names);
+  if (names == NULL) return clv__error_memory(error, info.node_count * sizeof *names);
+  for (uint32_t n = 0; n < info.node_count; ++n) {
+    clv_placed_node_info node = {.struct_size = sizeof node};
+    clv_plan_node(job->plan, n, &node);
+    names[n] = node.name;
+  }
+  const char *nearest = cli_nearest(pattern, names, info.node_count);
   if (nearest == NULL) return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'", job->path, pattern);
   return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'; did you mean '%s'?", job->path, pattern,
                         nearest);
 }
 
-static clv_status print_text(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  clv_status status = CLV_OK;
-  bool one = cli_text(cli, OPTION_EXPLAIN, "")[0] != '\0';
-  if (!cli->quiet && !one) {
-    clv__report_steps(job->plan, cli->verbose, &text);
-    if (job->plan->step_count > 0) clv__text_append(&text, "\n");
+static clv_status find_passes(cli_invocation *cli, const cli_job *job, documents *d, clv_error *error) {
+  if (!cli_is_given(cli, OPTION_EXPLAIN_PASSES)) return CLV_OK;
+  clv_status status = clv_plan_passes(job->plan, cli_form(cli), &d->passes, error);
+  if (status != CLV_INVALID_ARGUMENT) return status;
+  clv_plan_info info = {.struct_size = sizeof info};
+  clv_plan_get_info(job->plan, &info);
+  return cli_usage(cli, error, "option '--explain-passes' needs --strategy propagate or propagate-graph, not %s", info.strategy);
+}
+
+static clv_status find_explanation(cli_invocation *cli, const cli_job *job, documents *d, clv_error *error) {
+  const char *pattern = cli_text(cli, OPTION_EXPLAIN, "");
+  if (!cli_is_given(cli, OPTION_EXPLAIN) || cli->json) return CLV_OK;
+  clv_status status = clv_plan_explain(job->plan, pattern[0] == '\0' ? NULL : pattern, cli_form(cli), &d->explained, error);
+  return status == CLV_NOT_FOUND ? suggest_node(cli, job, pattern, error) : status;
+}
+
+static clv_status find_documents(cli_invocation *cli, const cli_job *job, documents *d, clv_error *error) {
+  const clv_form form = cli_form(cli);
+  CLV__TRY(cli_alternatives_compare(cli, job, &d->comparison, error));
+  CLV__TRY(cli_alternatives_what_if(cli, job, form, &d->what_if, error));
+  CLV__TRY(write_files(cli, job, d->comparison, error));
+  if (cli_is_given(cli, OPTION_COMPARE)) CLV__TRY(clv_comparison_text(d->comparison, form, &d->compared, error));
+  CLV__TRY(find_explanation(cli, job, d, error));
+  if (!cli->json && cli_text(cli, OPTION_EXPLAIN, "")[0] != '\0') return CLV_OK; /* only the explanation of some nodes */
+  return clv_plan_report(job->plan,
+                         cli->quiet     ? CLV_STEPS_NONE
+                         : cli->verbose ? CLV_STEPS_ALL
+                                        : CLV_STEPS_SOME,
+                         form, &d->plan, error);
+}
+
+/* Prints the JSON of the plan, with how long the command took and with the other documents. */
+static clv_status print_json(cli_invocation *cli, const cli_job *job, const documents *d, clv_error *error) {
+  json_t *root = json_loads(d->plan, 0, NULL), *timings = json_object_get(root, "timings_ms");
+  json_object_set_new(timings, "load", cli_json_real(job->load_ms));
+  json_object_set_new(timings, "plan", cli_json_real(job->plan_ms));
+  if (d->compared != NULL) json_object_set_new(root, "comparison", json_loads(d->compared, 0, NULL));
+  if (d->what_if != NULL) json_object_set_new(root, "what_if", json_loads(d->what_if, 0, NULL));
+  if (d->passes != NULL) json_object_set_new(root, "passes", json_loads(d->passes, 0, NULL));
+  return cli_json_print(cli, root, error);
+}
+
+static clv_status print_text(cli_invocation *cli, const documents *d, clv_error *error) {
+  const struct {
+    const char *document, *before;
+  } parts[] = {{d->plan, ""}, {d->compared, "\n"}, {d->what_if, "\n"}, {d->passes, ""}, {d->explained, "\n"}};
+  bool is_first = true;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+    if (parts[i].document == NULL) continue;
+    if (!is_first || parts[i].document != d->explained) CLV__TRY(cli_print_document(cli, parts[i].before, error));
+    CLV__TRY(cli_print_document(cli, parts[i].document, error));
+    is_first = false;
   }
-  if (!one) clv__report_totals(job->plan, &text);
-  cli_alternatives_text(job, alternatives, &text);
-  if (cli_is_given(cli, OPTION_EXPLAIN_PASSES)) clv__report_passes(job->plan, &text);
-  if (cli_is_given(cli, OPTION_EXPLAIN)) status = explain(cli, job, &text, error);
-  if (status == CLV_OK) return cli_print(cli, &text, error);
-  clv__text_finish(&text);
-  return status;
+  return CLV_OK;
+}
+
+static void finish(documents *d) {
+  clv_comparison_destroy(d->comparison);
+  clv_text_free(d->plan);
+  clv_text_free(d->passes);
+  clv_text_free(d->compared);
+  clv_text_free(d->what_if);
+  clv_text_free(d->explained);
 }
 
 /* Prints a note if open sizes keep nodes off a device with static shapes. Without the note, the device may appear to support few
  * operators. */
 static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
-  const clv_plan *plan = job->plan;
-  if (plan->open == NULL || job->from_plan_file) return;
-  for (uint32_t d = 0; d < job->devices->count; ++d) {
-    uint32_t nodes = 0;
-    if (!job->devices->items[d].info.static_shapes_only) continue;
-    for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
-      bool is_asked = !plan->shapes->node_folded[n] && plan->open->is_open[n];
-      nodes += is_asked && (plan->open->reasons[n] != NULL || plan->open->typical == NULL);
-    }
+  if (job->from_plan_file) return;
+  for (uint32_t d = 0; d < clv_devices_count(job->devices); ++d) {
+    const uint32_t nodes = clv_plan_open_nodes(job->plan, d);
     if (nodes == 0) continue;
     cli_note(cli,
              "device '%s' needs fixed shapes, but sizes of the model are open, so it cannot run %u node%s; set sizes with --dim "
              "and --shape, or see --explain",
-             job->devices->items[d].name, nodes, nodes == 1 ? "" : "s");
+             clv_devices_name(job->devices, d), nodes, nodes == 1 ? "" : "s");
     return;
   }
 }
 
-static clv_status check_passes(cli_invocation *cli, const cli_job *job, clv_error *error) {
-  if (!cli_is_given(cli, OPTION_EXPLAIN_PASSES) || job->plan->pass_count > 0) return CLV_OK;
-  return cli_usage(cli, error, "option '--explain-passes' needs --strategy propagate or propagate-graph, not %s",
-                   job->plan->placement.strategy);
-}
-
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   cli_job job = {0};
-  cli_alternatives alternatives = {0};
+  documents d = {0};
   clv_status status = cli_job_load(cli, cli->options->operands[0], &job, error);
   if (status == CLV_OK) status = check_targets(cli, &job, error);
   if (status == CLV_OK) status = cli_job_plan(cli, &job, false, error);
-  if (status == CLV_OK) status = check_passes(cli, &job, error);
+  if (status == CLV_OK) status = find_passes(cli, &job, &d, error);
   if (status == CLV_OK) note_open_sizes(cli, &job);
-  if (status == CLV_OK) status = cli_alternatives_find(cli, &job, cli_is_given(cli, OPTION_HTML), &alternatives, error);
-  if (status == CLV_OK) status = write_files(cli, &job, &alternatives, error);
-  if (status == CLV_OK)
-    status = cli->json ? print_json(cli, &job, &alternatives, error) : print_text(cli, &job, &alternatives, error);
-  cli_alternatives_finish(&alternatives);
+  if (status == CLV_OK) status = find_documents(cli, &job, &d, error);
+  if (status == CLV_OK) status = cli->json ? print_json(cli, &job, &d, error) : print_text(cli, &d, error);
+  finish(&d);
   cli_job_finish(cli, &job);
   return status;
 }

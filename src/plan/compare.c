@@ -30,18 +30,22 @@ static clv_status refuse(clv__arena *arena, clv__comparison *row, clv_status sta
   return row->refusal == NULL ? clv__error_memory(error, strlen(why->message)) : CLV_OK;
 }
 
-static clv_status compare_one(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv__arena *arena,
-                              clv__comparison *row, clv_error *error) {
+static clv_status compare_one(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv__poll *poll,
+                              clv__arena *arena, clv__comparison *row, clv_error *error) {
   clv_plan *other;
   clv_error why = {0};
-  clv_status status = clv__plan_with_strategy(plan, strategy, only, &other, &why);
+  clv_status status = clv__plan_with_strategy(plan, strategy, only, poll, &other, &why);
+  if (clv__poll_stops(poll)) {
+    clv_plan_destroy(other);
+    return clv__error_set(error, CLV_CANCELLED, "comparing was cancelled");
+  }
   if (status != CLV_OK) return refuse(arena, row, status, &why, error);
   fill(plan, other, row);
   clv_plan_destroy(other);
   return CLV_OK;
 }
 
-clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **out, uint32_t *out_count,
+clv_status clv__plan_compare(const clv_plan *plan, clv__poll *poll, clv__arena *arena, clv__comparison **out, uint32_t *out_count,
                              clv_error *error) {
   uint32_t count = 0;
   while (clv__strategies[count] != NULL) ++count;
@@ -53,12 +57,12 @@ clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__compa
     if (rows[i].is_plan) /* not made again: it might change, because its file may have been edited, or devices removed */
       fill(plan, plan, &rows[i]);
     else
-      CLV__TRY(compare_one(plan, clv__strategies[i], CLV__NONE, arena, &rows[i], error));
+      CLV__TRY(compare_one(plan, clv__strategies[i], CLV__NONE, poll, arena, &rows[i], error));
   }
   for (uint32_t d = 0; d < plan->devices->count; ++d, ++count) {
     rows[count].name = plan->devices->items[d].name;
     rows[count].is_single = true;
-    CLV__TRY(compare_one(plan, &clv__strategy_contiguous, d, arena, &rows[count], error));
+    CLV__TRY(compare_one(plan, &clv__strategy_contiguous, d, poll, arena, &rows[count], error));
   }
   *out = rows;
   *out_count = count;

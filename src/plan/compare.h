@@ -21,8 +21,10 @@ typedef struct clv__comparison {
 
 /* Makes a row for each strategy, in the order of clv__strategies, and then one for each device that runs everything. For each
  * row it makes the plan again, under the same prices, choices and limits. Only the row of the plan's own strategy has the
- * figures of `plan` itself. Rows and texts live in `arena`. */
-clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **rows, uint32_t *count, clv_error *error);
+ * figures of `plan` itself. Rows and texts live in `arena`. CLV_CANCELLED if `poll`, which may be NULL, says that it should
+ * end. */
+clv_status clv__plan_compare(const clv_plan *plan, clv__poll *poll, clv__arena *arena, clv__comparison **rows, uint32_t *count,
+                             clv_error *error);
 
 typedef struct clv__what_if {
   const char *op;         /* the operator that the device is supposed to support, as the user would write it */

@@ -43,8 +43,8 @@ clv_status clv__plan_with_halves(const clv_plan *plan, uint32_t partition, const
 /* Makes the same plan with another strategy (with_strategy.c), and, unless `only` is CLV__NONE, with all nodes on that device.
  * The original plan (plan->origin) must outlive the new one. CLV_NOT_SUPPORTED: there is no such plan within the memory limits,
  * or the device does not run every node. */
-clv_status clv__plan_with_strategy(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv_plan **out,
-                                   clv_error *error);
+clv_status clv__plan_with_strategy(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv__poll *poll,
+                                   clv_plan **out, clv_error *error);
 
 /* How a placing is cut into partitions: cut() sets placing->cut, which lives in `arena`. */
 typedef struct clv__cutter {

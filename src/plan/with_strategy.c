@@ -20,16 +20,19 @@ static clv_status check_single(const clv_plan *old, uint32_t device, clv_error *
   return CLV_OK;
 }
 
-static clv_status place(clv__leaving *l, const clv__strategy *strategy, clv_error *error) {
+static clv_status place(clv__leaving *l, const clv__strategy *strategy, clv__poll *poll, clv_error *error) {
   clv_plan *plan = l->plan;
   CLV__TRY(clv__leaving_begin(l, "not asked", error));
   plan->split = plan->split_is_given ? plan->split : strategy->split;
+  plan->problem->poll = poll;
   clv__place_input input = clv__leaving_input(plan, plan->problem);
-  return clv__plan_place(plan, strategy, &input, error);
+  clv_status status = clv__plan_place(plan, strategy, &input, error);
+  plan->problem->poll = NULL;
+  return status;
 }
 
-clv_status clv__plan_with_strategy(const clv_plan *old, const clv__strategy *strategy, uint32_t only, clv_plan **out,
-                                   clv_error *error) {
+clv_status clv__plan_with_strategy(const clv_plan *old, const clv__strategy *strategy, uint32_t only, clv__poll *poll,
+                                   clv_plan **out, clv_error *error) {
   clv__leaving l;
   uint32_t others = 0;
   *out = NULL;
@@ -39,7 +42,7 @@ clv_status clv__plan_with_strategy(const clv_plan *old, const clv__strategy *str
   }
   CLV__TRY(clv__leaving_create(old, others, &l, error));
   clv__devices_lock(old->devices);
-  clv_status status = place(&l, strategy, error);
+  clv_status status = place(&l, strategy, poll, error);
   clv__devices_unlock(old->devices);
   if (status == CLV_OK)
     *out = l.plan;

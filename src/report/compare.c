@@ -1,6 +1,7 @@
 /* See compare.h. */
 #include "report/compare.h"
 
+#include "report/json.h"
 #include "report/label.h"
 #include "report/table.h"
 
@@ -64,4 +65,56 @@ void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_
   }
   clv__table_write(&table, 0, false, text);
   clv__table_finish(&table);
+}
+
+/* ---- JSON ---- */
+
+static json_t *milliseconds(double time_ns) {
+  return clv__json_real(time_ns / 1e6);
+}
+
+static json_t *comparison_json(const clv__comparison *row) {
+  json_t *object = json_object();
+  json_object_set_new(object, row->is_single ? "device" : "strategy", clv__json_text(row->name));
+  if (row->refusal != NULL) {
+    json_object_set_new(object, "refused", clv__json_text(row->refusal));
+    return object;
+  }
+  json_object_set_new(object, "partitions", json_integer(row->partitions));
+  json_object_set_new(object, "transfers", json_integer(row->transfers));
+  json_object_set_new(object, "transfer_bytes", json_integer((json_int_t)row->transfer_bytes));
+  json_object_set_new(object, "predicted_ms", milliseconds((double)row->predicted_ns));
+  json_object_set_new(object, "serial_ms", milliseconds((double)row->serial_ns));
+  json_object_set_new(object, "overlapped_ms", milliseconds((double)row->overlapped_ns));
+  json_object_set_new(object, "throughput_ms", milliseconds((double)row->throughput_ns));
+  json_object_set_new(object, "gap", row->gap < 0 ? json_null() : clv__json_real(row->gap));
+  return object;
+}
+
+static json_t *what_if_json(const clv_plan *plan, const clv__what_if *row) {
+  json_t *object = json_object();
+  json_object_set_new(object, "op", clv__json_text(row->op));
+  json_object_set_new(object, "device",
+                      row->device == CLV__NO_ID ? json_null() : clv__json_text(plan->devices->items[row->device].name));
+  json_object_set_new(object, "nodes", json_integer(row->nodes));
+  if (row->refusal != NULL) {
+    json_object_set_new(object, "refused", clv__json_text(row->refusal));
+    return object;
+  }
+  json_object_set_new(object, "partitions", json_integer(row->partitions));
+  json_object_set_new(object, "predicted_ms", milliseconds((double)row->predicted_ns));
+  json_object_set_new(object, "saved_ms", milliseconds((double)row->saved_ns));
+  return object;
+}
+
+json_t *clv__report_comparison_json(const clv__comparison *rows, uint32_t count) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < count; ++i) json_array_append_new(list, comparison_json(&rows[i]));
+  return list;
+}
+
+json_t *clv__report_what_if_json(const clv_plan *plan, const clv__what_if *rows, uint32_t count) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < count; ++i) json_array_append_new(list, what_if_json(plan, &rows[i]));
+  return list;
 }

@@ -1,10 +1,11 @@
-/* Explains the placement of nodes. See clv__report_explain() in steps.h. */
+/* Explains the placement of nodes. See explain.h. */
+#include "report/explain.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "place/place.h"
 #include "report/label.h"
-#include "report/steps.h"
 
 static void append_types(const clv_plan *plan, const char *word, const clv_value_id *values, uint32_t count, clv__text *text) {
   clv__text_append(text, "    %s", word);
@@ -95,22 +96,29 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   }
 }
 
-uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text) {
-  uint32_t matched = 0;
-  uint32_t *partition_of = clv__allocate(text->allocator, (size_t)plan->graph->node_count * sizeof *partition_of);
-  if (partition_of == NULL) {
-    text->failed = true;
-    return 0;
-  }
+bool clv__explain_matches(const clv__node *node, const char *pattern) {
+  return pattern == NULL || strcmp(pattern, node->name) == 0 || clv__node_matches_name(node, pattern) ||
+         clv__node_matches_op(node, pattern);
+}
+
+uint32_t *clv__explain_partitions(const clv_plan *plan, const clv_allocator *allocator) {
+  uint32_t *partition_of = clv__allocate(allocator, (size_t)plan->graph->node_count * sizeof *partition_of);
+  if (partition_of == NULL) return NULL;
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) partition_of[n] = CLV__NO_ID;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     for (uint32_t i = 0; i < plan->partitions[p].node_count; ++i) partition_of[plan->partitions[p].nodes[i]] = p;
   }
+  return partition_of;
+}
+
+uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text) {
+  uint32_t matched = 0, *partition_of = clv__explain_partitions(plan, text->allocator);
+  if (partition_of == NULL) {
+    text->failed = true;
+    return 0;
+  }
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
-    const clv__node *node = &plan->graph->nodes[n];
-    bool matches = pattern == NULL || strcmp(pattern, node->name) == 0 || clv__node_matches_name(node, pattern) ||
-                   clv__node_matches_op(node, pattern);
-    if (!matches) continue;
+    if (!clv__explain_matches(&plan->graph->nodes[n], pattern)) continue;
     ++matched;
     explain_node(plan, partition_of, n, text);
   }

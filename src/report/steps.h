@@ -33,8 +33,4 @@ void clv__report_totals(const clv_plan *plan, clv__text *text);
 /* Appends the source of the prices, such as "profile of 2026-11-21", for each device if devices differ. */
 void clv__report_prices(const clv_plan *plan, clv__text *text);
 
-/* Explains the placement of every node whose name or operator matches `pattern` (NULL: of all nodes): its device, the cause, and
- * for every other device whether it could run the node. Returns the number of matching nodes. */
-uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text);
-
 #endif

@@ -204,12 +204,12 @@ static void text_without_memory(void **state) {
   machine_open(&m, "cpu", 0, NULL);
   clv_graph *graph = test_seven_nodes(&m.counting.allocator);
   clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  for (size_t at = 1; at <= 3; ++at) { /* two allocations can fail: making the text, and copying it */
+  for (size_t at = 1; at <= 4; ++at) { /* three allocations can fail: making the JSON, making a text of it, giving the text */
     clv_error error = {0};
     char *text = (char *)&error;
     m.counting.calls = 0, m.counting.fail_at = at;
-    assert_int_equal(clv_plan_json(plan, &text, &error), at < 3 ? CLV_OUT_OF_MEMORY : CLV_OK);
-    assert_int_equal(text == NULL, at < 3);
+    assert_int_equal(clv_plan_json(plan, &text, &error), at < 4 ? CLV_OUT_OF_MEMORY : CLV_OK);
+    assert_int_equal(text == NULL, at < 4);
     m.counting.fail_at = 0;
     clv_text_free(text);
   }

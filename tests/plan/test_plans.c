@@ -183,7 +183,7 @@ static uint32_t check_comparison(machine *m, const clv_plan *plan, const clv_pla
   clv__comparison *rows;
   uint32_t count, refused = 0;
   clv__arena_init(&arena, &m->counting.allocator);
-  assert_ok(clv__plan_compare(plan, &arena, &rows, &count, &error), error);
+  assert_ok(clv__plan_compare(plan, NULL, &arena, &rows, &count, &error), error);
   for (uint32_t i = 0; i < count; ++i) {
     clv_plan_options options = *given;
     clv_assignment pin = {"*", rows[i].name};
@@ -625,7 +625,7 @@ static clv_status compare(machine *m, const clv_plan *plan, clv_plan_options *op
   uint32_t count;
   clv__arena arena;
   clv__arena_init(&arena, &m->counting.allocator);
-  clv_status status = clv__plan_compare(plan, &arena, &rows, &count, error);
+  clv_status status = clv__plan_compare(plan, NULL, &arena, &rows, &count, error);
   clv__arena_finish(&arena);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "machine.h"
 #include "plan/make.h"
 #include "problem_checks.h"
+#include "report/explain.h"
 #include "report/steps.h"
 
 #define ADDS "{\"name\": \"adds\", \"operators\": {\"Add\": {}, \"Sub\": {}, \"Identity\": {}, \"Relu\": {}, \"Max\": {}}}"

@@ -412,7 +412,7 @@ static void test_page(void **state) {
   uint32_t count;
   clv_error error = {0};
   clv__arena_init(&arena, clv__allocator_default());
-  assert_ok(clv__plan_compare(p.plan, &arena, &rows, &count, &error), error);
+  assert_ok(clv__plan_compare(p.plan, NULL, &arena, &rows, &count, &error), error);
   for (int with_rows = 0; with_rows < 2; ++with_rows) {
     clv__text text;
     clv__text_init(&text, clv__allocator_default());

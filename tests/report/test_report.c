@@ -8,6 +8,7 @@
 #include "cleave/cleave.h"
 #include "place/place.h"
 #include "planned.h"
+#include "report/explain.h"
 #include "report/label.h"
 #include "report/picture/dot.h"
 #include "report/picture/fit.h"

@@ -1,5 +1,5 @@
 /* See probe.h. */
-#include "cli/inspect/probe.h"
+#include "report/devices/probe.h"
 
 #include <string.h>
 
@@ -213,15 +213,15 @@ static uint32_t list_ops(const clv__op **ops) {
   return count;
 }
 
-clv_status cli_probe_run(cli_invocation *cli, const clv_devices *devices, cli_probe *probe, clv_error *error) {
-  *probe = (cli_probe){.count = list_ops(NULL), .device_count = devices->count};
-  probe->ops = clv__allocate(cli->allocator, probe->count * sizeof *probe->ops);
-  probe->supported = clv__allocate_zero(cli->allocator, (size_t)probe->count * devices->count);
+clv_status clv__probe_run(const clv_allocator *allocator, const clv_devices *devices, clv__probe *probe, clv_error *error) {
+  *probe = (clv__probe){.count = list_ops(NULL), .device_count = devices->count};
+  probe->ops = clv__allocate(allocator, probe->count * sizeof *probe->ops);
+  probe->supported = clv__allocate_zero(allocator, (size_t)probe->count * devices->count);
   if (probe->ops == NULL || probe->supported == NULL) return clv__error_memory(error, probe->count * sizeof *probe->ops);
   list_ops(probe->ops);
   for (uint32_t i = 0; i < probe->count; ++i) {
     for (size_t k = 0; k < sizeof trials / sizeof *trials; ++k) {
-      clv_graph *graph = make_graph(cli->allocator, probe->ops[i], trials[k]);
+      clv_graph *graph = make_graph(allocator, probe->ops[i], trials[k]);
       if (graph == NULL) continue;
       ask(devices, graph, probe->supported + (size_t)i * devices->count);
       clv_graph_destroy(graph);
@@ -230,13 +230,13 @@ clv_status cli_probe_run(cli_invocation *cli, const clv_devices *devices, cli_pr
   return CLV_OK;
 }
 
-void cli_probe_finish(cli_invocation *cli, cli_probe *probe) {
-  clv__release(cli->allocator, probe->supported);
-  clv__release(cli->allocator, (void *)probe->ops);
-  *probe = (cli_probe){0};
+void clv__probe_finish(const clv_allocator *allocator, clv__probe *probe) {
+  clv__release(allocator, probe->supported);
+  clv__release(allocator, (void *)probe->ops);
+  *probe = (clv__probe){0};
 }
 
-uint32_t cli_probe_count(const cli_probe *probe, uint32_t device) {
+uint32_t clv__probe_count(const clv__probe *probe, uint32_t device) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < probe->count; ++i) count += probe->supported[(size_t)i * probe->device_count + device];
   return count;
