@@ -13,6 +13,8 @@
 #include "plan_contents.h"
 #include "report.h"
 #include "session.h"
+#include "session_info.h"
+#include "trace.h"
 #include "types.h"
 #include "verify.h"
 

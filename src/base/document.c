@@ -32,16 +32,19 @@ clv_status clv__document_give(clv__text *text, char **out, clv_error *error) {
   return head == NULL ? clv__error_memory(error, size_bytes) : CLV_OK;
 }
 
+clv_status clv__document_check_target(const char *path, clv_emit_fn write, clv_error *error) {
+  if ((path == NULL) != (write == NULL)) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "give either a path or a write function, not %s",
+                        path == NULL ? "neither" : "both");
+}
+
 clv_status clv__document_write(clv__text *text, const char *path, clv_emit_fn write, void *user_data, clv_error *error) {
-  clv_status status = CLV_OK;
-  if ((path == NULL) == (write == NULL))
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "give either a path or a write function, not %s",
-                            path == NULL ? "neither" : "both");
-  else if (text->failed)
+  clv_status status = clv__document_check_target(path, write, error);
+  if (status == CLV_OK && text->failed)
     status = clv__error_memory(error, text->size_bytes);
-  else if (path != NULL)
+  else if (status == CLV_OK && path != NULL)
     status = clv__file_write(path, text->data, text->size_bytes, error);
-  else if (!write(user_data, text->data, text->size_bytes))
+  else if (status == CLV_OK && !write(user_data, text->data, text->size_bytes))
     status = clv__error_set(error, CLV_CANCELLED, "the write function stopped the output of %zu bytes", text->size_bytes);
   clv__text_finish(text);
   return status;

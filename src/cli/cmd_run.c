@@ -3,15 +3,15 @@
 
 #include "base/clock.h"
 #include "base/trim.h"
+#include "cleave/session_info.h"
+#include "cleave/trace.h"
 #include "cleave/verify.h"
 #include "cli/console.h"
-#include "cli/incidents.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cli/values.h"
 #include "execute/session.h"
 #include "report/label.h"
-#include "report/trace.h"
 
 typedef struct run {
   cli_invocation *cli;
@@ -53,7 +53,7 @@ static clv_status run_once(run *r, clv_error *error) {
   r->session_ms = cli_ms(start, clv__clock_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
-    clv__session_trace(r->session, i + 1 == runs && cli_is_given(cli, OPTION_TRACE));
+    if (i + 1 == runs && cli_is_given(cli, OPTION_TRACE)) clv_session_trace_start(r->session);
     memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* without data: the session provides the memory */
     cli_progress(cli, "running %s", r->job.path);
     start = clv__clock_ns();
@@ -74,19 +74,23 @@ static clv_status verify(run *r, clv_error *error) {
   return CLV_OK;
 }
 
+/* Prints a document of the library, unless `status` says that there is none. */
+static clv_status print_document(run *r, clv_status status, char *document, clv_error *error) {
+  if (status == CLV_OK) status = cli_print_document(r->cli, document, error);
+  clv_text_free(document);
+  return status;
+}
+
 /* Prints the result of --verify, if given, and the devices that were removed in any run of the session. */
 static clv_status print_verdict(run *r, clv_error *error) {
-  char *verdict;
-  clv__text text;
+  const clv_form form = cli_form(r->cli);
+  char *text = NULL;
   if (r->verification != NULL) {
-    CLV__TRY(clv_verification_text(r->verification, cli_form(r->cli), r->cli->quiet, &verdict, error));
-    const clv_status status = cli_print_document(r->cli, verdict, error);
-    clv_text_free(verdict);
-    CLV__TRY(status);
+    const clv_status status = clv_verification_text(r->verification, form, r->cli->quiet, &text, error);
+    CLV__TRY(print_document(r, status, text, error));
   }
-  clv__text_init(&text, r->cli->allocator);
-  cli_incidents_write(r->cli, r->session, &text);
-  return cli_print(r->cli, &text, error);
+  const clv_status status = clv_session_report(r->session, CLV_REPORT_FALLBACKS, form, &text, error);
+  return print_document(r, status, text, error);
 }
 
 static clv_status print_outputs(run *r, clv_error *error) {
@@ -102,48 +106,44 @@ static clv_status print_outputs(run *r, clv_error *error) {
   return cli_print(cli, &text, error);
 }
 
+/* Adds the results of --verify, and the devices that were removed. */
+static clv_status add_documents(run *r, json_t *root, clv_error *error) {
+  char *text;
+  if (r->verification != NULL) {
+    CLV__TRY(clv_verification_text(r->verification, CLV_FORM_JSON, false, &text, error));
+    json_object_set_new(root, "verify", cli_json_parse(text));
+  }
+  CLV__TRY(clv_session_report(r->session, CLV_REPORT_FALLBACKS, CLV_FORM_JSON, &text, error));
+  json_t *report = cli_json_parse(text);
+  json_object_update(root, report);
+  json_decref(report);
+  return CLV_OK;
+}
+
 static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
   json_t *root = json_object(), *timings = json_object();
   json_object_set_new(root, "model", cli_json_text(r->job.model_path));
   json_object_set_new(root, "outputs", outputs);
-  if (r->verification != NULL) {
-    char *verdict;
-    const clv_status status = clv_verification_text(r->verification, CLV_FORM_JSON, false, &verdict, error);
-    json_object_set_new(root, "verify", cli_json_parse(status == CLV_OK ? verdict : NULL));
-    if (status != CLV_OK) {
-      json_decref(timings);
-      json_decref(root);
-      return status;
-    }
-  }
-  json_object_set_new(root, "fallbacks", cli_incidents_json(r->session));
+  const clv_status status = add_documents(r, root, error);
   json_object_set_new(timings, "load", cli_json_real(r->job.load_ms));
   json_object_set_new(timings, "plan", cli_json_real(r->job.plan_ms));
   json_object_set_new(timings, "compile", cli_json_real(r->session_ms));
   json_object_set_new(timings, "first_run", cli_json_real(r->run_ms));
   json_object_set_new(root, "timings_ms", timings);
-  return cli_json_print(r->cli, root, error);
-}
-
-static clv_status run_again(void *user_data, clv_error *error) {
-  run *r = user_data;
-  memset(r->outputs, 0, r->value_count * sizeof *r->outputs);
-  return clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error);
+  if (status == CLV_OK) return cli_json_print(r->cli, root, error);
+  json_decref(root);
+  return status;
 }
 
 /* Call at the end: the run that measures operators overwrites the outputs. */
 static clv_status write_trace(run *r, clv_error *error) {
   const char *path = cli_text(r->cli, OPTION_TRACE, NULL);
-  clv__trace_operators operators;
+  clv_trace_options options = CLV_TRACE_OPTIONS_INIT;
   if (path == NULL) return CLV_OK;
   cli_progress(r->cli, "measuring the operators of %s", r->job.path);
-  size_t count;
-  const clv__trace_event *events = clv__session_trace_events(r->session, &count);
-  clv__session_trace(r->session, false);
-  clv_status status = clv__trace_operators_measure(r->session, run_again, r, &operators, error);
-  if (status == CLV_OK) status = clv__report_trace(clv__session_plan(r->session), events, count, &operators, path, error);
-  clv__trace_operators_finish(&operators);
-  return status;
+  options.inputs = r->job.inputs.tensors;
+  options.input_count = r->job.inputs.count;
+  return clv_session_trace_write(r->session, &options, path, NULL, NULL, error);
 }
 
 static clv_status finish_run(run *r, clv_error *error) {

@@ -126,6 +126,8 @@ typedef struct clv__trace_event {
 
 /* Switches recording on or off. Recording costs one extra event per step. */
 void clv__session_trace(clv_session *session, bool on);
+/* Discards the events recorded so far. */
+void clv__session_trace_discard(clv_session *session);
 /* Returns the events recorded so far, in no particular order. They are valid until the next run. */
 const clv__trace_event *clv__session_trace_events(const clv_session *session, size_t *count);
 

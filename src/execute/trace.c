@@ -8,6 +8,12 @@ void clv__session_trace(clv_session *session, bool on) {
   session->is_traced = on;
 }
 
+void clv__session_trace_discard(clv_session *session) {
+  pthread_mutex_lock(&session->lock);
+  session->trace_count = 0;
+  pthread_mutex_unlock(&session->lock);
+}
+
 const clv__trace_event *clv__session_trace_events(const clv_session *session, size_t *count) {
   *count = session->trace_count;
   return session->trace;

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/files/file.h"
 #include "execute/schedule.h"
 #include "report/label.h"
 #include "report/page/html_json.h"
@@ -166,22 +165,16 @@ static void name_rows(writer *w, const clv__trace_event *events, size_t count) {
   }
 }
 
-clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count,
-                             const clv__trace_operators *operators, const char *path, clv_error *error) {
-  clv__text text;
-  clv__text_init(&text, plan->graph->allocator);
-  writer w = {.plan = plan, .text = &text, .is_first = true};
+void clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count, const clv__trace_operators *operators,
+                       clv__text *text) {
+  writer w = {.plan = plan, .text = text, .is_first = true};
   for (size_t i = 0; i < count; ++i) {
     if (i == 0 || events[i].begin_ns < w.origin_ns) w.origin_ns = events[i].begin_ns;
   }
-  clv__text_append(&text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+  clv__text_append(text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
   begin_event(&w);
-  clv__text_append(&text, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"cleave\"}}");
+  clv__text_append(text, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"cleave\"}}");
   name_rows(&w, events, count);
   append_all(&w, events, count, operators);
-  clv__text_append(&text, "\n]}\n");
-  clv_status status = text.failed ? clv__error_memory(error, text.size_bytes) : CLV_OK;
-  if (status == CLV_OK) status = clv__file_write(path, text.data, text.size_bytes, error);
-  clv__text_finish(&text);
-  return status;
+  clv__text_append(text, "\n]}\n");
 }

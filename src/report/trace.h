@@ -1,7 +1,8 @@
-/* Writes the trace of a session to a file for Chrome and Perfetto. */
+/* Writes the trace of a session for Chrome and Perfetto. */
 #ifndef CLEAVE_REPORT_TRACE_H
 #define CLEAVE_REPORT_TRACE_H
 
+#include "base/text.h"
 #include "execute/session.h"
 
 /* A step inside a partition, such as a kernel, with its time in one run. */
@@ -26,11 +27,10 @@ clv_status clv__trace_operators_measure(clv_session *session, clv_status (*run)(
                                         void *user_data, clv__trace_operators *operators, clv_error *error);
 void clv__trace_operators_finish(clv__trace_operators *operators); /* accepts one that is all zero */
 
-/* Writes a file in the Trace Event Format (JSON). Each device has a row for partitions and one for copies; each request in flight
- * has a row for the host thread that drives it. Partitions and copies also state their predicted time. Operators (NULL: none) are
- * drawn inside their partitions, one after the other, shortened if they took longer than the partition. The file is written
- * completely or not at all. */
-clv_status clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count,
-                             const clv__trace_operators *operators, const char *path, clv_error *error);
+/* Appends a document in the Trace Event Format (JSON). Each device has a row for partitions and one for copies; each request in
+ * flight has a row for the host thread that drives it. Partitions and copies also state their predicted time. Operators (NULL:
+ * none) are drawn inside their partitions, one after the other, shortened if they took longer than the partition. */
+void clv__report_trace(const clv_plan *plan, const clv__trace_event *events, size_t count, const clv__trace_operators *operators,
+                       clv__text *text);
 
 #endif

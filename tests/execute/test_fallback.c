@@ -429,6 +429,28 @@ static void two_devices_and_no_third(void **state) {
 
 /* ---- Step times and traces ---- */
 
+/* What programs read about the one device that was removed. */
+static void check_report(clv_session *session) {
+  clv_error error = {0};
+  clv_fallback_info info = {.struct_size = sizeof info};
+  const clv_plan *plan = clv_session_current_plan(session);
+  char *text, expected[64];
+  assert_true(plan != clv_session_plan(session));
+  assert_true(clv_session_fallback(session, 0, &info));
+  assert_int_equal(info.status, CLV_DEVICE_ERROR);
+  assert_non_null(strstr(info.reason, "driver(): code 9"));
+  assert_true(info.partition_count > 0 && info.onto != 0 && (info.onto >> info.device & 1u) == 0 && info.cost_ms > 0);
+  assert_ok(clv_session_report(session, CLV_REPORT_FALLBACKS, CLV_FORM_TEXT, &text, &error), error);
+  snprintf(expected, sizeof expected, "%s was removed: ", plan->devices->items[info.device].name);
+  assert_true(strncmp(text, expected, strlen(expected)) == 0 && strstr(text, "; recovery took ") != NULL);
+  clv_text_free(text);
+  assert_ok(clv_session_report(session, CLV_REPORT_FALLBACKS, CLV_FORM_JSON, &text, &error), error);
+  assert_non_null(strstr(text, "\"status\": \"device error\""));
+  clv_text_free(text);
+  assert_false(clv_session_fallback(session, 1, &info));
+  assert_null(info.reason);
+}
+
 static void times_and_traces_are_of_the_new_plan(void **state) {
   (void)state;
   fixture f;
@@ -446,6 +468,7 @@ static void times_and_traces_are_of_the_new_plan(void **state) {
   clv__session_time_steps(session, false);
   check_run(&f, session);
   check_taken_out(&f, session, 2, "driver(): code 9");
+  check_report(session);
   const clv__trace_event *events = clv__session_trace_events(session, &count);
   assert_true(count > 0);
   for (size_t i = 0; i < count; ++i) assert_true(events[i].step == CLV__NO_ID || events[i].step < plan->step_count);

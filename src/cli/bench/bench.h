@@ -104,9 +104,6 @@ clv_status bench_compare(cli_invocation *cli, const bench_setting *settings, con
  * JSON is null and the text is empty. */
 json_t *bench_issue_json(const bench *b, uint32_t partition);
 void bench_issue_text(const bench *b, uint32_t partition, clv__text *text);
-/* Report the counters of captures per device. The text has one line for each device that captured or tried to. */
-json_t *bench_captures_json(const bench *b);
-void bench_write_captures(const bench *b, clv__text *text);
 /* Adds the members that only the document of a single configuration has. */
 void bench_details_json(const bench *b, json_t *root);
 clv_status bench_print_text(const bench *b, const bench_report *report, clv_error *error);

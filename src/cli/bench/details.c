@@ -1,7 +1,7 @@
 /* The times of steps, and the trace, of a single configuration. See bench.h. */
+#include "cleave/trace.h"
 #include "cli/bench/bench.h"
 #include "cli/console.h"
-#include "report/trace.h"
 
 enum { TRACED_RUNS = 3 };
 
@@ -42,26 +42,18 @@ static clv_status measure_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status run_untimed(void *user_data, clv_error *error) {
-  double ignored;
-  return bench_run_once(user_data, &ignored, error);
-}
-
 /* Traces further runs, so that tracing does not affect the measured ones. */
 static clv_status trace_runs(bench *b, clv_error *error) {
   const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
+  clv_trace_options options = CLV_TRACE_OPTIONS_INIT;
   if (path == NULL) return CLV_OK;
   double ignored;
-  size_t count;
-  clv__session_trace(b->session, true);
+  clv_session_trace_start(b->session);
   for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
-  clv__session_trace(b->session, false);
-  const clv__trace_event *events = clv__session_trace_events(b->session, &count);
-  clv__trace_operators operators;
-  clv_status status = clv__trace_operators_measure(b->session, run_untimed, b, &operators, error);
-  if (status == CLV_OK) status = clv__report_trace(clv__session_plan(b->session), events, count, &operators, path, error);
-  clv__trace_operators_finish(&operators);
-  return status;
+  clv_session_trace_stop(b->session);
+  options.inputs = b->job.inputs.tensors;
+  options.input_count = b->job.inputs.count;
+  return clv_session_trace_write(b->session, &options, path, NULL, NULL, error);
 }
 
 clv_status bench_measure_details(bench *b, clv_error *error) {

@@ -1,6 +1,6 @@
 /* The members that only the JSON document of a single configuration has. See bench.h. */
 #include "cli/bench/bench.h"
-#include "cli/incidents.h"
+#include "report/session.h"
 
 static json_t *steps_json(const bench *b) {
   const clv_plan *plan = clv__session_plan(b->session);
@@ -29,52 +29,6 @@ static json_t *steps_json(const bench *b) {
   return list;
 }
 
-static json_t *memory_json(const bench *b) {
-  clv__session_stats stats;
-  clv__session_stats_get(b->session, &stats);
-  json_t *object = json_object(), *spaces = json_array();
-  for (uint32_t s = 0; s < stats.space_count; ++s) {
-    const clv__space_stats *of = &stats.spaces[s];
-    json_t *space = json_object();
-    json_object_set_new(space, "name", cli_json_text(of->name));
-    json_object_set_new(space, "planned_bytes", json_integer((json_int_t)of->planned_bytes));
-    json_object_set_new(space, "lower_bound_bytes", json_integer((json_int_t)of->bound_bytes));
-    json_object_set_new(space, "scratch_bytes", json_integer((json_int_t)of->scratch_bytes));
-    json_object_set_new(space, "peak_bytes", json_integer((json_int_t)of->peak_bytes));
-    json_object_set_new(space, "need_bytes", of->limit_bytes == 0 ? json_null() : json_integer((json_int_t)of->need_bytes));
-    json_object_set_new(space, "limit_bytes", of->limit_bytes == 0 ? json_null() : json_integer((json_int_t)of->limit_bytes));
-    json_array_append_new(spaces, space);
-  }
-  json_object_set_new(object, "spaces", spaces);
-  json_object_set_new(object, "weight_bytes", json_integer((json_int_t)stats.weight_bytes));
-  json_object_set_new(object, "resident_bytes", json_integer((json_int_t)stats.resident_bytes));
-  return object;
-}
-
-/* Returns where the executables came from (memory, disk, compiling), per partition and in total. */
-static json_t *executables_json(const bench *b) {
-  clv__session_stats stats;
-  clv__session_stats_get(b->session, &stats);
-  json_t *object = json_object(), *list = json_array();
-  json_object_set_new(object, "from_memory", json_integer(stats.executables.from_memory));
-  json_object_set_new(object, "from_folder", json_integer(stats.executables.from_folder));
-  json_object_set_new(object, "from_disk", json_integer(stats.executables.from_disk));
-  json_object_set_new(object, "compiled", json_integer(stats.executables.compiled));
-  json_object_set_new(object, "not_kept", json_integer(stats.executables.not_kept));
-  json_object_set_new(object, "ms", cli_json_real(stats.executables.executables_ms));
-  json_object_set_new(object, "weights_ms", cli_json_real(stats.executables.weights_ms));
-  for (uint32_t p = 0; p < clv__session_plan(b->session)->partition_count; ++p) {
-    const clv__origin *origin = clv__session_origin(b->session, p);
-    json_t *one = json_object();
-    json_object_set_new(one, "source", json_string(clv__source_word(origin->source)));
-    json_object_set_new(one, "reason", cli_json_text(origin->reason));
-    json_object_set_new(one, "ms", cli_json_real(origin->ms));
-    json_array_append_new(list, one);
-  }
-  json_object_set_new(object, "partitions", list);
-  return object;
-}
-
 void bench_details_json(const bench *b, json_t *root) {
   const clv_devices *devices = b->job.devices;
   json_t *names = json_array(), *load = json_object();
@@ -87,10 +41,8 @@ void bench_details_json(const bench *b, json_t *root) {
   json_object_set_new(root, "interrupted", json_boolean(clv__is_stopped(b->stop)));
   json_object_set_new(root, "timings_ms", load);
   json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)b->peak_rss_bytes));
-  json_object_set_new(root, "memory", memory_json(b));
-  json_object_set_new(root, "executables", executables_json(b));
-  json_object_set_new(root, "fallbacks", cli_incidents_json(b->session));
-  json_object_set_new(root, "graphs", bench_captures_json(b));
+  clv__session_report_json(b->session, CLV_REPORT_EXECUTABLES | CLV_REPORT_FALLBACKS | CLV_REPORT_CAPTURES | CLV_REPORT_MEMORY,
+                           root);
   json_object_set_new(root, "steps", steps_json(b));
   json_object_set_new(root, "operators", bench_operators_json(b, bench_median(b->sorted_ms, bench_runs(b))));
 }

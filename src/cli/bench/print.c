@@ -5,70 +5,12 @@
 #include "cli/bench/bench.h"
 #include "cli/bench/columns.h"
 #include "cli/console.h"
-#include "cli/incidents.h"
 #include "report/label.h"
+#include "report/session.h"
 #include "report/steps.h"
 #include "report/table.h"
 
 enum { SHOWN_STEPS = 30 };
-
-/* Writes a line such as "executables: 2 from disk, 1 compiled (…)", with the first reason for compiling in parentheses. */
-static void write_executables(const bench *b, clv__text *text) {
-  clv__session_stats stats;
-  clv__session_stats_get(b->session, &stats);
-  const clv__executables_counters *counters = &stats.executables;
-  const struct {
-    uint32_t count;
-    const char *what;
-  } parts[] = {{counters->from_memory, "from memory"},
-               {counters->from_folder, "from the compiled directory"},
-               {counters->from_disk, "from disk"},
-               {counters->compiled, "compiled"},
-               {counters->not_kept, "compiled but not cached"}};
-  clv__text_append(text, "executables:");
-  const char *separator = " ";
-  for (uint32_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
-    if (parts[i].count == 0) continue;
-    clv__text_append(text, "%s%u %s", separator, parts[i].count, parts[i].what);
-    separator = ", ";
-  }
-  for (uint32_t p = 0; p < clv__session_plan(b->session)->partition_count; ++p) {
-    const clv__origin *origin = clv__session_origin(b->session, p);
-    if (origin->source != CLV__SOURCE_COMPILED || origin->reason[0] == '\0') continue;
-    clv__text_append(text, " (%s)", origin->reason);
-    break;
-  }
-  clv__text_append(text, "\n");
-}
-
-/* Writes one row per memory space. */
-static void write_memory(const bench *b, clv__text *text) {
-  clv__session_stats stats;
-  clv__session_stats_get(b->session, &stats);
-  clv__table table;
-  char number[CLV__LABEL_BYTES];
-  clv__table_init(&table, b->cli->allocator, "lrrrrrr", true);
-  static const char *const titles[] = {"memory space", "between partitions", "lower bound", "scratch",
-                                       "peak",         "plan's need",        "limit"};
-  for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
-  for (uint32_t s = 0; s < stats.space_count; ++s) {
-    const clv__space_stats *of = &stats.spaces[s];
-    clv__table_cell(&table, "%s", of->name);
-    const uint64_t sizes[] = {of->planned_bytes, of->bound_bytes, of->scratch_bytes, of->peak_bytes};
-    for (uint32_t i = 0; i < 4; ++i) clv__table_cell(&table, "%s", clv__label_size(sizes[i], number));
-    clv__table_cell(&table, "%s", of->limit_bytes == 0 ? "–" : clv__label_size(of->need_bytes, number));
-    clv__table_cell(&table, "%s", of->limit_bytes == 0 ? "none" : clv__label_size(of->limit_bytes, number));
-  }
-  clv__table_write(&table, 0, b->cli->color_out, text);
-  clv__table_finish(&table);
-  clv__text_append(
-      text,
-      "'between partitions': memory for values that partitions pass to each other, inputs and outputs. 'lower bound': the "
-      "most of it needed at one time, if steps run one after the other. 'scratch': memory in which partitions compute. "
-      "'plan's need': what the plan states for all of it, with the weights.\n");
-  clv__text_append(text, "Weights on devices: %s; ", clv__label_size(stats.weight_bytes, number));
-  clv__text_append(text, "other memory of executables on devices: %s.\n\n", clv__label_size(stats.resident_bytes, number));
-}
 
 static void write_step_rows(const bench *b, clv__table *table, clv__text *note) {
   const clv_plan *plan = clv__session_plan(b->session);
@@ -148,14 +90,14 @@ clv_status bench_print_text(const bench *b, const bench_report *report, clv_erro
   clv__text_append(&text, "\n");
   clv__text_append(&text, "first run %.3f ms; load %.3f ms (read %.3f, plan %.3f, compile %.3f)\n", b->first_run_ms, b->load_ms,
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
-  write_executables(b, &text);
-  cli_incidents_write(cli, b->session, &text);
-  bench_write_captures(b, &text);
+  clv__session_report_text(b->session, CLV_REPORT_EXECUTABLES | CLV_REPORT_FALLBACKS | CLV_REPORT_CAPTURES, cli->color_out,
+                           &text);
   clv__text_append(&text, "peak memory of the process %s\n", clv__label_size(b->peak_rss_bytes, number));
   if (clv__is_stopped(b->stop)) clv__text_append(&text, "interrupted after %zu runs\n", bench_runs(b));
   if (!cli->quiet && b->steps_ms != NULL) {
     clv__text_append(&text, "\n");
-    write_memory(b, &text);
+    clv__session_report_text(b->session, CLV_REPORT_MEMORY, cli->color_out, &text);
+    clv__text_append(&text, "\n");
     clv__table table;
     clv__table_init(&table, cli->allocator, "llrrrll", true);
     static const char *const titles[] = {"step", "device", "predicted ms", "measured ms", "share", "capture", "contents"};
