@@ -47,6 +47,9 @@ CLV_API const char *clv_graph_input_name(const clv_graph *graph, uint32_t index)
 CLV_API const char *clv_graph_output_name(const clv_graph *graph, uint32_t index);
 CLV_API const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index);
 CLV_API const clv_tensor *clv_graph_output_type(const clv_graph *graph, uint32_t index);
+/* The name of a symbolic dimension, which a tensor has as CLV_DIM_SYMBOL(symbol). Valid as long as the graph, and NULL for an
+ * index that is not one of the graph's symbols. */
+CLV_API const char *clv_graph_symbol_name(const clv_graph *graph, uint32_t symbol);
 
 #ifdef __cplusplus
 }

@@ -85,3 +85,6 @@ const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index) {
 const clv_tensor *clv_graph_output_type(const clv_graph *graph, uint32_t index) {
   return index < clv_graph_output_count(graph) ? &graph->values[graph->outputs[index]].type : NULL;
 }
+const char *clv_graph_symbol_name(const clv_graph *graph, uint32_t symbol) {
+  return graph == NULL ? NULL : clv__graph_symbol_name(graph, symbol);
+}

@@ -1,0 +1,192 @@
+"""Sessions: plans that run."""
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _cleave
+from ._errors import Cancelled, NotFound
+from ._model import (Device, Log, Model, Opened, Pairs, device_list, load_graph, open_context, open_devices, pairs, sizes)
+from ._plan import Plan
+
+Path = str | os.PathLike[str]
+Arrays = dict[str, np.ndarray[Any, Any]]
+_PRECISIONS = {None: 0, "f32": 1, "float32": 1, "bf16": 16, "bfloat16": 16}
+
+
+def devices(list: str | Sequence[str] = "auto", *, threads: int = 0, npu_specs: Sequence[Path] = (),
+            device_options: Sequence[str] | Mapping[str, Any] = (), plugins: Sequence[Path] = (),
+            log: Log | None = None) -> tuple[Device, ...]:
+    """Opens devices and describes them. "auto": every physical device of this machine."""
+    opened = open_devices(open_context(log, plugins=plugins), list, threads, npu_specs, device_options)
+    return tuple(Device(**{key: info[key] for key in Device.__dataclass_fields__}) for info in opened.infos())
+
+
+def plan(model: Any, devices: str | Sequence[str] = "cpu", *, profile: Path | None = None, strategy: str | None = None,
+         objective: str | None = None, split: str | None = None, pins: Pairs | None = None, forces: Pairs | None = None,
+         weights: Pairs | None = None, values: Pairs | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+         dims: Mapping[str, int] | None = None, keep: Sequence[str] = (), params: Sequence[Path] = (), threads: int = 0,
+         npu_specs: Sequence[Path] = (), device_options: Sequence[str] | Mapping[str, Any] = (), plugins: Sequence[Path] = (),
+         capture: str | None = None, cache: Path | None = None, no_fallback: bool = False, log: Log | None = None) -> Plan:
+    """Plans a model for devices: which node runs where, in which partitions, with which transfers.
+
+    model: the path of an ONNX file or of IR JSON (with `params`, files of its weights), bytes of one, or an onnx.ModelProto.
+    devices: names in order of priority, "npu,cpu" or a list of them; "auto": every physical device.
+    profile: a file of measured costs; without one, prices are estimates.
+    pins, forces: patterns of node names, or of operators, and the device that must run them: {"layer4.*": "cpu"}.
+    shapes, dims: the shapes of inputs, and the sizes of symbolic dimensions, that the plan is for.
+    keep: names of inner values that runs return as further outputs.
+    threads: for the cpu device; 0: one per core. capture: "off", "on" or "auto". cache: a folder for executables; "": none.
+    log: a function of (level, text), level 0 for errors to 3; by default the logger "cleave" of `logging`.
+
+    Raises an `Error` with the library's text: NotSupported with every device's reason if no device can run some node."""
+    context = open_context(log, capture, cache, plugins)
+    opened_devices = open_devices(context, devices, threads, npu_specs, device_options, no_fallback)
+    graph, description = load_graph(context, model, params)
+    opened = Opened(context, opened_devices, graph, description)
+    options = {"strategy": strategy, "objective": objective, "split": split, "profile": profile, "pins": pairs(pins),
+               "forces": pairs(forces), "weights": pairs(weights), "values": pairs(values), "sizes": sizes(shapes, dims),
+               "keeps": list(keep), "name_others": True}
+    return Plan(opened, _cleave.Plan(graph, opened_devices, options), tuple(keep))
+
+
+def read_plan(path: Path, model: Any, devices: str | Sequence[str], *, profile: Path | None = None, threads: int = 0,
+              npu_specs: Sequence[Path] = (), device_options: Sequence[str] | Mapping[str, Any] = (),
+              params: Sequence[Path] = (), log: Log | None = None) -> Plan:
+    """Reads a plan file for a model and devices; the file may have been edited."""
+    context = open_context(log)
+    opened_devices = open_devices(context, devices, threads, npu_specs, device_options)
+    graph, description = load_graph(context, model, params)
+    read = _cleave.Plan(graph, opened_devices, None, path, profile)
+    return Plan(Opened(context, opened_devices, graph, description), read, ())
+
+
+def _open_compiled(folder: Path, log: Log | None, capture: str | None, cache: Path | None) -> tuple[Plan, _cleave.Compiled]:
+    context = open_context(log, capture, cache)
+    compiled = _cleave.Compiled(context, folder)
+    model, file, names, specs, device_options, threads = compiled.contents()
+    opened_devices = open_devices(context, names or "cpu", threads, specs, device_options)
+    graph, description = load_graph(context, model)
+    read = _cleave.Plan(graph, opened_devices, None, file)
+    return Plan(Opened(context, opened_devices, graph, description), read, ()), compiled
+
+
+class Session:
+    """A model that is planned, compiled and ready to run.
+
+    model: as for `cleave.plan()`, whose options this takes too; or a `Plan`; or a folder that was compiled ahead of time.
+    in_flight: how many runs may proceed at a time, up to 16; more wait.
+    deterministic: exclude faster algorithms that round differently. tune: choose algorithms by measuring.
+    device_time_limit: a device that does not answer within these seconds is removed. no_fallback: if a device fails, raise its
+    error instead of moving its partitions to other devices.
+    precision: "bf16" lets capable devices multiply f32 values in bf16.
+
+    Threads may call `run()` of one session at the same time. The GIL is released while the library works, and Ctrl-C ends a run.
+    A session can be used in a `with` statement, which closes it."""
+
+    def __init__(self, model: Any, devices: str | Sequence[str] | None = None, *, in_flight: int = 1, deterministic: bool = False,
+                 tune: bool = False, device_time_limit: float = 0, no_fallback: bool = False, precision: str | None = None,
+                 bucket_multiple: int = 0, prepared_shapes: int = 0, **options: Any) -> None:
+        if precision not in _PRECISIONS:
+            raise ValueError(f"precision is {precision!r}: expected 'f32', 'bf16' or None")
+        compiled: _cleave.Compiled | None = None
+        if isinstance(model, Plan):
+            if options or devices is not None:
+                given = ["devices"] * (devices is not None) + sorted(options)
+                raise TypeError(f"a session of a plan takes no options of plans: {', '.join(given)}")
+            self.plan = model
+        elif isinstance(model, (str, os.PathLike)) and os.path.isdir(model):
+            self.plan, compiled = _open_compiled(model, options.get("log"), options.get("capture"), options.get("cache"))
+        else:
+            self.plan = plan(model, "cpu" if devices is None else devices, no_fallback=no_fallback, **options)
+        given_options = {"in_flight": in_flight, "deterministic": deterministic, "tune": tune, "no_fallback": no_fallback,
+                         "device_time_limit_s": device_time_limit, "precision": _PRECISIONS[precision],
+                         "bucket_multiple": bucket_multiple, "prepared_shapes": prepared_shapes}
+        self._session: _cleave.Session | None = _cleave.Session(self.plan._plan, self.plan._keeps,
+                                                               None if compiled is not None else given_options, compiled)
+        self._run = self._session.run
+        self._output_names = self._session.names()[1]
+
+    @property
+    def model(self) -> Model:
+        """The names, dtypes and shapes of inputs and outputs."""
+        return self.plan.model
+
+    def _wanted(self, outputs: Sequence[str] | None) -> tuple[int, ...] | None:
+        if outputs is None:
+            return None
+        try:
+            return tuple(self._output_names.index(name) for name in outputs)
+        except ValueError:
+            unknown = next(name for name in outputs if name not in self._output_names)
+            raise NotFound(f"the model has no output '{unknown}'; it has {', '.join(self._output_names)}") from None
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any], outputs: Sequence[str] | None = None, *,
+            timeout: float | None = None) -> Arrays:
+        """Runs once and returns the outputs by name.
+
+        inputs: by name, or in the order of the model's inputs: numpy arrays, or what speaks DLPack or the buffer protocol, or lists
+        and numbers, which get the dtype that the model wants. Contiguous memory is not copied. Inputs with a default may be left out.
+        outputs: names of those to return; None: all. timeout: seconds after which the run is stopped and TimedOut raised.
+
+        Raises InvalidArgument with the input, its type and the expected type; DeviceError; TimedOut."""
+        if type(inputs) is not dict and isinstance(inputs, Mapping):
+            inputs = dict(inputs)
+        result: Arrays = self._run(inputs, None if outputs is None else self._wanted(outputs), timeout, False)
+        return result
+
+    async def run_async(self, inputs: Mapping[str, Any] | Sequence[Any], outputs: Sequence[str] | None = None, *,
+                        timeout: float | None = None) -> Arrays:
+        """Like `run()`, without blocking the event loop. Up to `in_flight` runs proceed at a time. If the task is cancelled, so is the
+        run. The arrays must not be written to until the run ends."""
+        loop = asyncio.get_running_loop()
+        if any(value.number == 8 for value in self.model.outputs):  # strings are read before the next run may begin
+            return await loop.run_in_executor(None, lambda: self.run(inputs, outputs, timeout=timeout))
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def tell() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def done() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(tell)
+
+        if self._session is None:
+            raise ValueError("the session is closed")
+        if isinstance(inputs, Mapping):
+            inputs = dict(inputs)
+        run = self._session.start(inputs, self._wanted(outputs), timeout, done)
+        try:
+            await ended
+        except asyncio.CancelledError:
+            run.cancel()
+            try:
+                await loop.run_in_executor(None, run.result)
+            except Cancelled:
+                pass
+            raise
+        result: Arrays = run.result()
+        return result
+
+    def close(self) -> None:
+        """Releases the session's memory, when the runs in progress have ended. Does nothing if it is closed."""
+        self._session = None
+        self._run = _closed
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<cleave.Session of {self.plan}>"
+
+
+def _closed(*arguments: Any) -> Any:
+    raise ValueError("the session is closed")
