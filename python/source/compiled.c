@@ -5,7 +5,7 @@
 PyTypeObject *compiled_type;
 
 typedef struct py_compiled {
-  PyObject_HEAD
+  PyObject ob_base;
   py_context *owner;
   clv_compiled *compiled;
 } py_compiled;
@@ -67,8 +67,7 @@ static PyMethodDef methods[] = {
     {"contents", (PyCFunction)compiled_contents, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-static PyType_Slot slots[] = {
-    {Py_tp_new, compiled_new}, {Py_tp_dealloc, compiled_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+static PyType_Slot slots[] = {{Py_tp_new, compiled_new}, {Py_tp_dealloc, compiled_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
 static PyType_Spec spec = {"cleave._cleave.Compiled", sizeof(py_compiled), 0, Py_TPFLAGS_DEFAULT, slots};
 
 int add_compiled_type(PyObject *module) {

@@ -75,8 +75,7 @@ static int execute(PyObject *module) {
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
 
-static PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_cleave", .m_methods = methods, .m_slots = slots};
+static PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "_cleave", .m_methods = methods, .m_slots = slots};
 
 PyMODINIT_FUNC PyInit__cleave(void);
 PyMODINIT_FUNC PyInit__cleave(void) {

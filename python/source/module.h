@@ -20,25 +20,25 @@ typedef struct py_hooks {
 extern py_hooks hooks;
 
 typedef struct py_context {
-  PyObject_HEAD
+  PyObject ob_base;
   clv_context *context;
   PyObject *log; /* a function of (level, text), or NULL */
 } py_context;
 
 typedef struct py_devices {
-  PyObject_HEAD
+  PyObject ob_base;
   py_context *owner;
   clv_devices *devices;
 } py_devices;
 
 typedef struct py_graph {
-  PyObject_HEAD
+  PyObject ob_base;
   py_context *owner;
   clv_graph *graph;
 } py_graph;
 
 typedef struct py_plan {
-  PyObject_HEAD
+  PyObject ob_base;
   py_graph *graph;
   py_devices *devices;
   clv_plan *plan;

@@ -148,12 +148,12 @@ static PyObject *devices_infos(py_devices *self, PyObject *none) {
   for (uint32_t i = 0; list != NULL && i < clv_devices_count(self->devices); ++i) {
     clv_device_info info = {.struct_size = sizeof info};
     clv_devices_info(self->devices, i, &info);
-    PyObject *item = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:s,s:K,s:O,s:O,s:I,s:I}", "name", clv_devices_name(self->devices, i), "kind", info.kind, "description",
-        info.description, "fingerprint", info.fingerprint, "memory_space", info.memory_space, "memory_limit_bytes",
-        (unsigned long long)info.memory_limit_bytes, "static_shapes_only", info.static_shapes_only ? Py_True : Py_False,
-        "is_synchronous", info.is_synchronous ? Py_True : Py_False, "max_partition_inputs", info.max_partition_inputs,
-        "max_partition_nodes", info.max_partition_nodes);
+    PyObject *item =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:K,s:O,s:O,s:I,s:I}", "name", clv_devices_name(self->devices, i), "kind", info.kind,
+                      "description", info.description, "fingerprint", info.fingerprint, "memory_space", info.memory_space,
+                      "memory_limit_bytes", (unsigned long long)info.memory_limit_bytes, "static_shapes_only",
+                      info.static_shapes_only ? Py_True : Py_False, "is_synchronous", info.is_synchronous ? Py_True : Py_False,
+                      "max_partition_inputs", info.max_partition_inputs, "max_partition_nodes", info.max_partition_nodes);
     if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -234,8 +234,9 @@ static PyObject *names_and_types(uint32_t count, const clv_graph *graph, const c
   for (uint32_t i = 0; list != NULL && i < count; ++i) {
     const clv_tensor *is = type(graph, i);
     PyObject *shape = is->rank < 0 ? Py_NewRef(Py_None) : shape_tuple(is);
-    PyObject *item = shape == NULL ? NULL
-                                   : Py_BuildValue("siNO", name(graph, i), (int)is->dtype, shape, is->data != NULL ? Py_True : Py_False);
+    PyObject *item = shape == NULL
+                         ? NULL
+                         : Py_BuildValue("siNO", name(graph, i), (int)is->dtype, shape, is->data != NULL ? Py_True : Py_False);
     if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
     Py_XDECREF(item);
   }

@@ -102,7 +102,8 @@ static int read_pairs(PyObject *list, Py_ssize_t count, void *place, py_scratch 
 static int read_dims(PyObject *dims, clv_size *size) {
   Py_ssize_t rank = PyTuple_Size(dims);
   if (rank > CLV_MAX_RANK) {
-    PyErr_Format(PyExc_ValueError, "the shape of '%s' has %zd dimensions; at most %d are supported", size->name, rank, CLV_MAX_RANK);
+    PyErr_Format(PyExc_ValueError, "the shape of '%s' has %zd dimensions; at most %d are supported", size->name, rank,
+                 CLV_MAX_RANK);
     return -1;
   }
   size->rank = (int32_t)rank;
@@ -184,29 +185,29 @@ static int read_field(PyObject *value, const py_field *field, char *options, py_
   void *place = options + field->offset;
   if (value == Py_None) return 0; /* the default */
   switch (field->kind) {
-  case PY_TEXT: {
-    const char *text = scratch_text(scratch, value);
-    if (text != NULL) memcpy(place, &text, sizeof text);
-    return text == NULL ? -1 : 0;
-  }
-  case PY_FLAG: {
-    int truth = PyObject_IsTrue(value);
-    bool stored = truth > 0;
-    if (truth >= 0) memcpy(place, &stored, sizeof stored);
-    return truth < 0 ? -1 : 0;
-  }
-  case PY_SECONDS: {
-    double number = PyFloat_AsDouble(value);
-    if (number == -1 && PyErr_Occurred()) return -1;
-    memcpy(place, &number, sizeof number);
-    return 0;
-  }
-  case PY_UINT32:
-  case PY_INT32:
-  case PY_UINT64:
-    return read_number(value, field, place);
-  default:
-    return read_array(value, field, options, scratch);
+    case PY_TEXT: {
+      const char *text = scratch_text(scratch, value);
+      if (text != NULL) memcpy(place, &text, sizeof text);
+      return text == NULL ? -1 : 0;
+    }
+    case PY_FLAG: {
+      int truth = PyObject_IsTrue(value);
+      bool stored = truth > 0;
+      if (truth >= 0) memcpy(place, &stored, sizeof stored);
+      return truth < 0 ? -1 : 0;
+    }
+    case PY_SECONDS: {
+      double number = PyFloat_AsDouble(value);
+      if (number == -1 && PyErr_Occurred()) return -1;
+      memcpy(place, &number, sizeof number);
+      return 0;
+    }
+    case PY_UINT32:
+    case PY_INT32:
+    case PY_UINT64:
+      return read_number(value, field, place);
+    default:
+      return read_array(value, field, options, scratch);
   }
 }
 

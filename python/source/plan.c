@@ -7,8 +7,10 @@
 
 PyTypeObject *plan_type;
 
-#define FIELD(name, kind) {#name, kind, offsetof(clv_plan_options, name), 0}
-#define ARRAY(name, count, kind) {#name, kind, offsetof(clv_plan_options, name), offsetof(clv_plan_options, count)}
+#define FIELD(name, kind) \
+  { #name, kind, offsetof(clv_plan_options, name), 0 }
+#define ARRAY(name, count, kind) \
+  { #name, kind, offsetof(clv_plan_options, name), offsetof(clv_plan_options, count) }
 static const py_field plan_fields[] = {
     FIELD(strategy, PY_TEXT),
     ARRAY(pins, pin_count, PY_PAIRS),
@@ -178,7 +180,8 @@ static PyObject *plan_step(py_plan *self, PyObject *number) {
   clv_plan_step_info info = {.struct_size = sizeof info};
   if (index == UINT32_MAX) return NULL;
   clv_plan_step(self->plan, index, &info);
-  return Py_BuildValue("OIN", info.is_transfer ? Py_True : Py_False, info.index, index_tuple(info.dependencies, info.dependency_count));
+  return Py_BuildValue("OIN", info.is_transfer ? Py_True : Py_False, info.index,
+                       index_tuple(info.dependencies, info.dependency_count));
 }
 
 /* (device, nodes, inputs, outputs, weight bytes, predicted ns) */
@@ -223,8 +226,8 @@ static PyObject *plan_alternatives(py_plan *self, PyObject *number) {
   for (uint32_t d = 0; list != NULL && d < clv_devices_count(self->devices->devices); ++d) {
     int64_t delta_ns = 0;
     PyObject *delta = clv_plan_move_ns(self->plan, index, d, &delta_ns) ? PyLong_FromLongLong(delta_ns) : Py_NewRef(Py_None);
-    PyObject *item = Py_BuildValue("szN", clv_devices_name(self->devices->devices, d),
-                                   clv_plan_node_refusal(self->plan, index, d), delta);
+    PyObject *item =
+        Py_BuildValue("szN", clv_devices_name(self->devices->devices, d), clv_plan_node_refusal(self->plan, index, d), delta);
     if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
     Py_XDECREF(item);
   }

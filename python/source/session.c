@@ -16,7 +16,7 @@ PyTypeObject *session_type, *run_type;
 enum { LONG_NS = 40000000, SHORT_NS = 20000000, POLL_NS = 50000000 };
 
 typedef struct py_session {
-  PyObject_HEAD
+  PyObject ob_base;
   py_plan *plan;
   PyObject *compiled; /* or NULL */
   clv_session *session;
@@ -60,7 +60,8 @@ static void end_call(py_call *call) {
 
 static py_call *begin_call(py_session *self) {
   const size_t in = self->input_count, out = self->output_count;
-  py_call *call = calloc(1, sizeof *call + (in + out) * sizeof(clv_tensor) + in * sizeof(py_operand) + out * (sizeof(void *) + 1));
+  py_call *call =
+      calloc(1, sizeof *call + (in + out) * sizeof(clv_tensor) + in * sizeof(py_operand) + out * (sizeof(void *) + 1));
   if (call == NULL) {
     PyErr_NoMemory();
     return NULL;
@@ -226,8 +227,8 @@ static clv_status run_watched(py_call *call, clv_run_options *options, clv_error
   clv_run *run;
   options->done = tell_ended;
   PyThreadState *state = PyEval_SaveThread();
-  clv_status status = clv_session_start(self->session, call->inputs, self->input_count, call->outputs, self->output_count, options,
-                                        &run, error);
+  clv_status status =
+      clv_session_start(self->session, call->inputs, self->input_count, call->outputs, self->output_count, options, &run, error);
   while (status == CLV_OK && !wait_a_while(call)) {
     PyEval_RestoreThread(state);
     bool is_signalled = PyErr_CheckSignals() < 0;
@@ -245,7 +246,8 @@ static clv_status run_here(py_call *call, const clv_run_options *options, clv_er
   py_session *self = call->session;
   clv_status status;
   Py_BEGIN_ALLOW_THREADS;
-  status = clv_session_run_with(self->session, call->inputs, self->input_count, call->outputs, self->output_count, options, error);
+  status =
+      clv_session_run_with(self->session, call->inputs, self->input_count, call->outputs, self->output_count, options, error);
   Py_END_ALLOW_THREADS;
   return status;
 }
@@ -280,7 +282,7 @@ static PyObject *session_run(py_session *self, PyObject *const *arguments, Py_ss
     const uint64_t run_ns = now_ns() - begin_ns;
     if (status == CLV_OK) self->is_long = run_ns > (self->is_long ? SHORT_NS : LONG_NS);
     result = status != CLV_OK || PyErr_Occurred() ? fail(status, &error)
-                                                   : make_result(call, arguments[1], PyObject_IsTrue(arguments[3]) == 1);
+                                                  : make_result(call, arguments[1], PyObject_IsTrue(arguments[3]) == 1);
     if (self->has_strings) pthread_mutex_unlock(&self->strings_lock);
   }
   end_call(call);
@@ -290,7 +292,7 @@ static PyObject *session_run(py_session *self, PyObject *const *arguments, Py_ss
 /* ---- Asynchronous runs ---- */
 
 typedef struct py_run {
-  PyObject_HEAD
+  PyObject ob_base;
   py_session *session;
   PyObject *wanted;
   clv_run *run; /* NULL: it was waited for */
@@ -330,8 +332,8 @@ static PyObject *session_start(py_session *self, PyObject *arguments) {
   clv_error error = {0};
   clv_status status;
   Py_BEGIN_ALLOW_THREADS;
-  status = clv_session_start(self->session, run->call->inputs, self->input_count, run->call->outputs, self->output_count, &options,
-                             &run->run, &error);
+  status = clv_session_start(self->session, run->call->inputs, self->input_count, run->call->outputs, self->output_count,
+                             &options, &run->run, &error);
   Py_END_ALLOW_THREADS;
   if (status == CLV_OK) return (PyObject *)run;
   Py_DECREF((PyObject *)run);

@@ -125,7 +125,7 @@ int take_tensor(PyObject *value, const clv_tensor *wanted, PyObject *name, clv_t
 
 /* An output's memory, as a buffer. */
 typedef struct py_memory {
-  PyObject_HEAD
+  PyObject ob_base;
   void *data;
   size_t size;
   const char *format; /* static storage */
