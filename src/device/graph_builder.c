@@ -156,10 +156,11 @@ static clv_status copy_strings(clv__arena *arena, clv_string *strings, size_t co
   return CLV_OK;
 }
 
-/* Gives a tensor bytes that live as long as the graph. */
+/* Gives a tensor bytes that live as long as the graph. `kept` may be `value`. */
 static clv_status keep_bytes(clv_graph_builder *builder, const char *name, const clv_tensor *value, clv_ownership ownership,
                              clv_tensor *kept, clv_error *error) {
   size_t size_bytes, count;
+  const void *given = value->data;
   clv__arena *arena = clv__builder_arena(builder->inner);
   *kept = *value;
   if (!clv__tensor_size_bytes(value, &size_bytes) || !clv__tensor_count(value, &count)) {
@@ -168,7 +169,7 @@ static clv_status keep_bytes(clv_graph_builder *builder, const char *name, const
   if (ownership == CLV_BORROW && value->dtype != CLV_STRING) return CLV_OK;
   kept->data = clv__arena_allocate_data(arena, size_bytes);
   if (kept->data == NULL) return clv__error_memory(error, size_bytes);
-  if (size_bytes > 0) memcpy(kept->data, value->data, size_bytes);
+  if (size_bytes > 0) memcpy(kept->data, given, size_bytes);
   return value->dtype == CLV_STRING ? copy_strings(arena, kept->data, count, error) : CLV_OK;
 }
 

@@ -146,6 +146,17 @@ static clv_status fill_graph(clv_graph_builder *builder, clv_error *error) {
   return clv_graph_builder_output(builder, "y", NULL, error);
 }
 
+/* y = a tensor of the given shape, all of whose elements are 2.5: the tensor of an attribute. */
+static clv_status fill_constant(clv_graph_builder *builder, clv_error *error) {
+  float value = 2.5f;
+  const clv_tensor shape = {.dtype = CLV_I64, .rank = 1, .dims = {1}},
+                   element = {.dtype = CLV_F32, .rank = 1, .dims = {1}, .data = &value};
+  const clv_attribute attribute = {.name = "value", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = &element};
+  CLV__TRY(clv_graph_builder_input(builder, "shape", &shape, NULL, error));
+  CLV__TRY(add(builder, "ConstantOfShape", LIST("shape"), 1, "y", &attribute, 1, error));
+  return clv_graph_builder_output(builder, "y", NULL, error);
+}
+
 static clv_status make(clv_context *context, clv_status (*fill)(clv_graph_builder *builder, clv_error *error), clv_graph **graph,
                        clv_error *error) {
   clv_graph_builder *builder;
@@ -155,6 +166,26 @@ static clv_status make(clv_context *context, clv_status (*fill)(clv_graph_builde
   if (status == CLV_OK) return clv_graph_builder_finish(builder, graph, error);
   clv_graph_builder_destroy(builder);
   return status;
+}
+
+static void tensors_of_attributes_are_copied(void **state) {
+  (void)state;
+  machine m;
+  clv_error error = {0};
+  clv_graph *graph;
+  int64_t size = 3;
+  clv_tensor shape = {.dtype = CLV_I64, .rank = 1, .dims = {1}, .data = &size}, y = {0};
+  machine_open(&m, "cpu", 0, NULL);
+  assert_ok(make(m.context, fill_constant, &graph, &error), error);
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_session *session = machine_session(plan);
+  assert_ok(clv_session_run(session, &shape, 1, &y, 1, &error), error);
+  assert_int_equal(y.dims[0], 3);
+  for (int i = 0; i < 3; ++i) assert_float_equal(((float *)y.data)[i], 2.5f, 0);
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
 }
 
 static void bodies_read_outer_values(void **state) {
@@ -336,8 +367,9 @@ static void ends_in_order(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(graphs_are_made_again), cmocka_unit_test(bodies_read_outer_values),
-                                     cmocka_unit_test(lack_of_memory), cmocka_unit_test(errors_name_their_place),
-                                     cmocka_unit_test(ends_in_order)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(graphs_are_made_again),    cmocka_unit_test(tensors_of_attributes_are_copied),
+      cmocka_unit_test(bodies_read_outer_values), cmocka_unit_test(lack_of_memory),
+      cmocka_unit_test(errors_name_their_place),  cmocka_unit_test(ends_in_order)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
