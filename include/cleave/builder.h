@@ -48,6 +48,10 @@ CLV_API CLV_MUST_USE clv_status clv_graph_builder_input(clv_graph_builder *build
 /* Adds a constant. With CLV_BORROW, its data must outlive the graph; strings are always copied. */
 CLV_API CLV_MUST_USE clv_status clv_graph_builder_weight(clv_graph_builder *builder, const char *name, const clv_tensor *value,
                                                          clv_ownership ownership, clv_error *error);
+/* Declares the type of a value that a node computes, as a model file's value_info does, for a node whose operator Cleave does not
+ * know. A known operator's inferred type must agree with it. `symbols`: as for inputs. */
+CLV_API CLV_MUST_USE clv_status clv_graph_builder_value(clv_graph_builder *builder, const char *name, const clv_tensor *type,
+                                                        const char *const *symbols, clv_error *error);
 
 typedef struct clv_builder_node {
   uint32_t struct_size;

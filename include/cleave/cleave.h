@@ -14,6 +14,7 @@
 #include "report.h"
 #include "session.h"
 #include "session_info.h"
+#include "support.h"
 #include "trace.h"
 #include "types.h"
 #include "verify.h"

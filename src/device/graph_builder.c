@@ -213,6 +213,17 @@ clv_status clv_graph_builder_output(clv_graph_builder *builder, const char *name
   return clv__builder_output(builder->inner, id, error);
 }
 
+clv_status clv_graph_builder_value(clv_graph_builder *builder, const char *name, const clv_tensor *given,
+                                   const char *const *symbols, clv_error *error) {
+  clv_value_id id;
+  clv_tensor type;
+  if (builder == NULL || given == NULL) return null_argument(error, "builder and type");
+  CLV__TRY(named_value(builder, name, "value", &id, error));
+  CLV__TRY(read_type(builder, name, given, symbols, &type, error));
+  clv__builder_type(builder->inner, id, &type);
+  return CLV_OK;
+}
+
 /* ---- Nodes ---- */
 
 static clv_status take_body(clv_graph_builder *builder, const clv_attribute *attribute, clv_error *error) {
