@@ -45,7 +45,7 @@ lint: build
 
 format:
 	@tools/setup sweeps
-	@find src backends include tests examples fuzz bench -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
+	@find src backends integrations include tests examples fuzz bench -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
 
 coverage: build
 	@tools/setup demo

@@ -17,6 +17,7 @@ import check_abi
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+TOPS = ("include", "src", "backends", "integrations")
 # The folders of src/. Each may include itself and the folders before it in this list, except that the folders in NARROWER may
 # include only themselves and those given there.
 ORDER = ["base", "graph", "operators", "analysis", "formats", "cache", "device", "cost", "split", "place", "plan", "compile", "execute",
@@ -59,6 +60,8 @@ def may_include(path, target):
         if there[0] == "backends":
             return here[1] == there[1] or there[1] in SHARED_BACKENDS
         return target.startswith(BACKEND_SEES)
+    if here[0] == "integrations":  # like any program: public headers, and the files of the same integration
+        return there[:2] == here[:2]
     if there[0] == "backends":  # only backends include each other; CMakeLists.txt lists the built-in ones
         return False
     allowed = NARROWER.get(here[1], set(ORDER[: ORDER.index(here[1])])) | {here[1]}
@@ -73,7 +76,7 @@ def check_map(files):
             wrong.append(f"{path}: src/{parts[1]} is not one of the folders listed as ORDER in tools/check_includes.py")
             continue
         for number, text, target in includes(path):
-            if target is None or target.split("/")[0] not in ("include", "src", "backends"):
+            if target is None or target.split("/")[0] not in TOPS:
                 continue  # a header of another library, or one that the build generates
             if target.startswith("include/") and not text.startswith("cleave/") and parts[0] != "include":
                 wrong.append(f'{path}:{number}: public headers are included as "cleave/...", not "{text}"')
@@ -168,7 +171,7 @@ def main():
     parser.add_argument("--headers", action="store_true", help="compile each public header alone, as C11 and as C++")
     parser.add_argument("--list", action="store_true", help="print the number of source files per folder")
     arguments = parser.parse_args()
-    files = [path for top in ("include", "src", "backends") for path in sources(top)]
+    files = [path for top in TOPS for path in sources(top)]
     circles = circles_of(files)
     unexplained = [circle for circle in circles if not is_explained(circle, files)]
     wrong = check_map(files) + check_counts(files) + check_abi.check_declared() + ["modules that include each other: " + " ".join(circle) for circle in unexplained]

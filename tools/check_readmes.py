@@ -1,4 +1,4 @@
-"""Checks that each folder of src/ and backends/ has a README which names its subfolders, and that files named in READMEs exist.
+"""Checks that each folder of src/, backends/ and integrations/ has a README which names its subfolders, and that files named in READMEs exist.
 
     python3 tools/check_readmes.py
 
@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MUST_HAVE = ("src", "backends")  # each folder in one of these must have a README
+MUST_HAVE = ("src", "backends", "integrations")  # each folder in one of these must have a README
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^[\w./*-]+\.(c|h|cpp|py|js|css|cl|sh|md|txt|map)$")
 # Folders that a path in a README may start from, besides the README's own folder.
