@@ -120,6 +120,24 @@ CLV_API CLV_MUST_USE clv_status clv_session_run(clv_session *session, const clv_
 CLV_API CLV_MUST_USE clv_status clv_session_resize(clv_session *session, const clv_tensor *inputs, uint32_t input_count,
                                                    clv_error *error);
 
+/* Replaces the bytes of weights, without planning again: nodes stay on their devices and in their partitions.
+ *
+ * `names[i]` is a constant of the model, such as an initializer, also one that is the default of an input, and `tensors[i]` has
+ * its dtype, its dims and the new bytes, which are copied. Other weights stay as they are. Values that follow from constants are
+ * computed again. Partitions with new weights are compiled again, and captures are made again in the next runs, as in a new
+ * session; the other partitions' executables stay.
+ *
+ * A run uses either all old or all new weights: a run in progress ends with the old ones, and every run that begins after the
+ * call uses the new ones. A run that clv_session_start() queued begins when it leaves the queue. Outputs in the session's own
+ * memory become invalid. If a device's memory does not suffice for the old and the new weights, the old ones are released first,
+ * which needs a session without runs in progress. Any thread may call this.
+ *
+ * After an error the session has its previous weights. Errors: CLV_NOT_FOUND and CLV_INVALID_ARGUMENT, with the name, and both
+ * types if they differ; CLV_NOT_SUPPORTED if the plan does not hold for these weights: because the weight decides the size of a
+ * value (such as the shape of a Reshape), or because a device rejects its new value; CLV_OUT_OF_MEMORY; CLV_DEVICE_ERROR. */
+CLV_API CLV_MUST_USE clv_status clv_session_load_weights(clv_session *session, const char *const *names,
+                                                         const clv_tensor *tensors, uint32_t count, clv_error *error);
+
 typedef struct clv_run_options {
   uint32_t struct_size;
   double time_limit_s; /* a longer run, its waits included, is stopped and ends with CLV_TIMED_OUT; 0: no limit */

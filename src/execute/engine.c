@@ -53,22 +53,47 @@ static bool reads_files(const clv__engine *engine) {
   return false;
 }
 
-clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **out,
-                              clv__engine_failure *failure, clv_error *error) {
+static clv_status get_executables(clv_session *session, clv__engine *engine, clv__engine_failure *failure, clv_error *error) {
+  clv_compile_options compile = {.struct_size = sizeof compile,
+                                 .deterministic = session->options.deterministic,
+                                 .tune = session->options.tune,
+                                 .precision = session->options.precision};
+  clv__devices_lock(session->devices);
+  clv_status status = clv__executables_init(engine->plan, &compile, session->options.compiled, &engine->executables, error);
+  *failure = (clv__engine_failure){engine->executables.failed_device, engine->executables.failed_partition};
+  clv__devices_unlock(session->devices);
+  return status;
+}
+
+void clv__engine_empty(clv_session *session, clv__engine *engine) {
+  clv__devices_lock(session->devices);
+  clv__executables_finish(&engine->executables);
+  clv__devices_unlock(session->devices);
+  atomic_store(&engine->is_empty, true);
+}
+
+clv_status clv__engine_refill(clv_session *session, clv__engine *engine, clv_error *error) {
+  clv_status status = CLV_OK;
+  clv__engine_failure failure;
+  if (!atomic_load(&engine->is_empty)) return status;
+  pthread_mutex_lock(&session->replacing);
+  if (atomic_load(&engine->is_empty)) {
+    status = get_executables(session, engine, &failure, error);
+    atomic_store(&engine->is_empty, status != CLV_OK);
+  }
+  pthread_mutex_unlock(&session->replacing);
+  return status;
+}
+
+clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__loaded *loaded,
+                              clv__engine **out, clv__engine_failure *failure, clv_error *error) {
   *out = NULL;
   *failure = (clv__engine_failure){CLV__NO_ID, CLV__NO_ID};
   clv__engine *engine = clv__allocate_zero(session->allocator, sizeof *engine);
   if (engine == NULL) return clv__error_memory(error, sizeof *engine);
   *engine = (clv__engine){.users = 1, .plan = plan};
   clv__arena_init(&engine->arena, session->allocator);
-  clv_compile_options compile = {.struct_size = sizeof compile,
-                                 .deterministic = session->options.deterministic,
-                                 .tune = session->options.tune,
-                                 .precision = session->options.precision};
-  clv__devices_lock(session->devices);
-  clv_status status = clv__executables_init(plan, &compile, session->options.compiled, &engine->executables, error);
-  *failure = (clv__engine_failure){engine->executables.failed_device, engine->executables.failed_partition};
-  clv__devices_unlock(session->devices);
+  clv_status status = get_executables(session, engine, failure, error);
   if (status == CLV_OK) status = clv__bucket_rule_create(plan, session->options.bucket_multiple, &engine->buckets, error);
   if (status == CLV_OK) status = align_constants(engine, error);
   if (status != CLV_OK) {
@@ -76,6 +101,12 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
     return status;
   }
   engine->own_plan = own_plan;
+  engine->loaded = loaded;
+  if (loaded != NULL) {
+    pthread_mutex_lock(&session->lock);
+    ++loaded->users;
+    pthread_mutex_unlock(&session->lock);
+  }
   engine->reads_files = reads_files(engine);
   *out = engine;
   return CLV_OK;
@@ -93,5 +124,6 @@ void clv__engine_release(clv_session *session, clv__engine *engine) {
   clv__bucket_rule_destroy(engine->buckets);
   clv__arena_finish(&engine->arena);
   clv_plan_destroy(engine->own_plan);
+  clv__loaded_release(session, engine->loaded);
   clv__release(session->allocator, engine);
 }

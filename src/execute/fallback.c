@@ -13,12 +13,14 @@ typedef struct fallback {
   clv_error first;      /* the first failure; CLV_OK: none */
   char tried[1020];     /* the later failures */
   uint32_t trimmed;     /* bits of the devices that have been out of memory once */
+  clv__loaded *loaded;  /* the weights of the engines to make */
   uint64_t begin_ns;    /* start of the current attempt, for the cost of a failure */
   uint32_t taken_count; /* new items of session->incidents that its incident_count does not include yet: see take_over() */
 } fallback;
 
 static void begin(fallback *f, clv_session *session) { /* does not clear all of `tried`, because that would slow down every run */
   f->session = session;
+  f->loaded = NULL;
   f->first.status = CLV_OK;
   f->tried[0] = '\0';
   f->trimmed = f->taken_count = 0;
@@ -151,13 +153,12 @@ static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, c
   return refused;
 }
 
-/* Divides the partition if its device finds it too large, down to single nodes. Returns false if it cannot be divided. */
-static bool divide(const fallback *f, const clv_plan *plan, const clv__engine_failure *failure, clv_status status,
-                   const clv_error *error, clv_plan **next) {
+bool clv__session_divide(const clv_session *session, const clv_plan *plan, const clv__engine_failure *failure, clv_status status,
+                         const clv_error *error, clv_plan **next) {
   uint32_t p = failure->partition;
   if (status != CLV_TOO_LARGE || p == CLV__NO_ID || plan->partitions[p].node_count < 2) return false;
   if (clv__plan_with_halves(plan, p, error->message, next, NULL) != CLV_OK) return false;
-  clv__context_log(f->session->devices->context, 2, "%s; the partition is divided into two", error->message);
+  clv__context_log(session->devices->context, 2, "%s; the partition is divided into two", error->message);
   return true;
 }
 
@@ -170,9 +171,9 @@ static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, 
     clv__engine_failure failure;
     clv_error error = {0};
     clv_plan *next;
-    clv_status status = clv__engine_create(session, plan, own, engine, &failure, &error);
+    clv_status status = clv__engine_create(session, plan, own, f->loaded, engine, &failure, &error);
     if (status == CLV_OK) return status;
-    if (divide(f, plan, &failure, status, &error, &next)) {
+    if (clv__session_divide(session, plan, &failure, status, &error, &next)) {
       clv_plan_destroy(own);
       plan = own = next;
       continue;
@@ -237,6 +238,7 @@ static clv_status replace(fallback *f, const failure *what, const clv_error *err
   clv_plan *plan;
   clv__engine *engine;
   f->taken_count = 0;
+  f->loaded = f->session->engine->loaded;
   CLV__TRY(take_out(f, f->session->engine->plan, what->device, what->status, error, &plan));
   CLV__TRY(make_engine(f, plan, plan, &engine));
   take_over(f, engine);
@@ -264,7 +266,8 @@ static clv_status attempt(clv_session *session, uint32_t index, const clv__order
   *what = (failure){.device = CLV__NO_ID};
   what->status = clv__request_acquire(session, index, order, &request, error);
   if (what->status != CLV_OK) return what->status;
-  what->status = go(request, cookie, error);
+  what->status = clv__engine_refill(session, request->engine, error);
+  if (what->status == CLV_OK) what->status = go(request, cookie, error);
   if (what->status != CLV_OK) {
     what->device = request->failed_device;
     what->gone = clv__request_plan(request)->gone;

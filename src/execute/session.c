@@ -134,13 +134,13 @@ static clv_status run_request(clv__request *request, const void *cookie, clv_err
   clv_session *session = request->session;
   uint64_t begin_ns = session->is_traced ? clv__clock_ns() : 0;
   bool reads_files = request->engine->reads_files;
-  if (reads_files) CLV__TRY(clv__graph_check_files(session->plan->graph, error));
+  if (reads_files) CLV__TRY(clv__graph_check_files(request->engine->plan->graph, error));
   CLV__TRY(clv__request_bind_inputs(request, order->inputs, order->input_count, error));
   CLV__TRY(clv__request_bind_outputs(request, order, error));
   CLV__TRY(session->time_steps ? clv__request_drive_timed(request, request->engine->step_times_ns, error)
                                : clv__request_drive(request, order, error));
   clv_status status = clv__request_hand_over(request, order, error);
-  if (status == CLV_OK && reads_files) status = clv__graph_check_files(session->plan->graph, error);
+  if (status == CLV_OK && reads_files) status = clv__graph_check_files(request->engine->plan->graph, error);
   if (session->is_traced) {
     clv__trace_add(
         request, (clv__trace_event){.kind = CLV__TRACE_RUN, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__clock_ns()});

@@ -85,11 +85,20 @@ struct clv__prepared {
   bool is_prefill;
 };
 
+/* Weights from clv_session_load_weights(). Engines share them. */
+typedef struct clv__loaded {
+  uint32_t users;   /* the engines that use them, and the call that loads them; protected by the session's lock */
+  clv_graph *graph; /* that of session->plan with these weights */
+  clv_plan *plan;   /* session->plan for this graph */
+} clv__loaded;
+
 typedef struct clv__engine {
   uint32_t users; /* how many use it: the session and its requests; protected by the session's lock */
   const clv_plan *plan;
-  clv_plan *own_plan; /* NULL: the caller owns the plan */
+  clv_plan *own_plan;  /* NULL: the caller or `loaded` owns the plan */
+  clv__loaded *loaded; /* NULL: the weights are those of the model */
   clv__executables executables;
+  atomic_bool is_empty;      /* the executables were released to make room, and must be made again before a run */
   clv__bucket_rule *buckets; /* NULL: nothing is padded */
   clv__arena arena;
   uint64_t *step_times_ns; /* indexed by step: its time in the last timed run */
@@ -241,9 +250,14 @@ typedef struct clv__engine_failure {
 } clv__engine_failure;
 
 /* engine.c */
-clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **engine,
-                              clv__engine_failure *failure, clv_error *error);
+clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__loaded *loaded,
+                              clv__engine **engine, clv__engine_failure *failure, clv_error *error);
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
+/* clv__engine_empty() releases the executables and weights of an engine that no request uses. clv__engine_refill() gets them
+ * again; it does nothing if the engine is not empty. The caller of clv__engine_empty() holds session->replacing;
+ * clv__engine_refill() takes it. */
+void clv__engine_empty(clv_session *session, clv__engine *engine);
+clv_status clv__engine_refill(clv_session *session, clv__engine *engine, clv_error *error);
 
 /* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. `wanted` is its
  * index, or CLV__NO_ID for any. The wait fails when `order` is cancelled or its time limit passes; `order` may be NULL. */
@@ -476,6 +490,11 @@ clv_status clv__session_attempt_at(clv_session *session, uint32_t index, const c
                                    const void *cookie, clv_error *error);
 /* Creates the first engine. */
 clv_status clv__session_begin(clv_session *session, clv_error *error);
+/* Divides the partition if its device finds it too large, down to single nodes. Returns false if it cannot be divided. */
+bool clv__session_divide(const clv_session *session, const clv_plan *plan, const clv__engine_failure *failure, clv_status status,
+                         const clv_error *error, clv_plan **next);
+/* load_weights.c: ends a use of the weights; accepts NULL. Takes the session's lock. */
+void clv__loaded_release(clv_session *session, clv__loaded *loaded);
 /* Releases requests that are not in use and belong to a replaced engine. (request.c) */
 void clv__session_sweep(clv_session *session);
 

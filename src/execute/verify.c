@@ -317,7 +317,7 @@ typedef struct asked {
 static clv_status bind_and_verify(clv__request *request, const void *cookie, clv_error *error) {
   const asked *what = cookie;
   *what->mismatch = (clv__mismatch){.partition = CLV__NO_ID};
-  const clv_graph *graph = request->session->plan->graph;
+  const clv_graph *graph = clv__request_plan(request)->graph;
   CLV__TRY(clv__graph_check_files(graph, error)); /* the reference reads the model's files */
   CLV__TRY(clv__request_bind_inputs(request, what->inputs, what->input_count, error));
   CLV__TRY(verify(request, what->inputs, what->poll, what->mismatch, error));

@@ -65,8 +65,7 @@ void clv__graph_drop_pages(const clv_graph *graph, const void *data, size_t size
   }
 }
 
-void clv__graph_destroy(clv_graph *graph) {
-  if (graph == NULL) return;
+static void destroy_owned(clv_graph *graph) {
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     const clv__attributes *attributes = &graph->nodes[n].attributes;
     for (uint32_t i = 0; i < attributes->count; ++i) {
@@ -74,6 +73,11 @@ void clv__graph_destroy(clv_graph *graph) {
     }
   }
   for (clv__graph_owned *owned = graph->owned; owned != NULL; owned = owned->next) clv__file_map_close(&owned->map);
+}
+
+void clv__graph_destroy(clv_graph *graph) {
+  if (graph == NULL) return;
+  if (graph->origin == NULL) destroy_owned(graph);
   clv__graph_content_finish(graph);
   const clv_allocator *allocator = graph->allocator;
   clv__arena_finish(&graph->arena);

@@ -84,6 +84,7 @@ struct clv_graph {
   const uint32_t *use_offsets; /* CSR: uses of value v are use_nodes[use_offsets[v] .. use_offsets[v + 1]) */
   const clv_node_id *use_nodes;
 
+  const clv_graph *origin; /* NULL, or the graph with other weights that owns the nodes, the bodies and the files */
   clv__graph_owned *owned;
   _Atomic(clv__graph_memo *) memo; /* NULL: nothing is hashed yet */
   const clv_graph_view *whole;     /* the whole graph as backends see it; types as declared */
@@ -128,6 +129,10 @@ void clv__graph_destroy(clv_graph *graph); /* accepts NULL; also destroys the bo
  * is linear in the size of the graph. */
 clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name);
 clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name);
+/* Makes the same graph with other weights (with_weights.c). `tensors`, by value, has the new bytes of a constant, which are
+ * copied, and its declared type; or dtype none: the value stays as in `graph`. The graph that was loaded from a model must
+ * outlive the new one; another graph with other weights need not. */
+clv_status clv__graph_with_weights(const clv_graph *graph, const clv_tensor *tensors, clv_graph **out, clv_error *error);
 /* Computes the content hash of the structure, the attributes, the types and all weights. */
 void clv__graph_hash(const clv_graph *graph, clv__hash *hash);
 

@@ -46,6 +46,12 @@ clv_status clv__plan_with_halves(const clv_plan *plan, uint32_t partition, const
 clv_status clv__plan_with_strategy(const clv_plan *plan, const clv__strategy *strategy, uint32_t only, clv__poll *poll,
                                    clv_plan **out, clv_error *error);
 
+/* Makes the same plan, with the same partitions, for the same graph with other weights (clv__graph_with_weights()). Computes the
+ * values that follow from constants again. The devices of `gone` (bits) are not asked whether they still run their nodes. `plan`
+ * and its original must outlive the new plan, which is an original itself. Errors: CLV_NOT_SUPPORTED if with these weights a
+ * type changes, a value is known or no longer known when planning, or a device rejects one of its nodes. */
+clv_status clv__plan_with_weights(const clv_plan *plan, const clv_graph *graph, uint32_t gone, clv_plan **out, clv_error *error);
+
 /* How a placing is cut into partitions: cut() sets placing->cut, which lives in `arena`. */
 typedef struct clv__cutter {
   clv_status (*cut)(void *cookie, clv__placing *placing, clv__arena *arena, clv_error *error);

@@ -66,9 +66,8 @@ static clv_status take_sizes(clv_plan *plan, const clv_size *sizes, uint32_t siz
   return CLV_OK;
 }
 
-/* Returns the size up to which constants are folded. Quantised weights are not folded, so that they stay integers, if every
- * device keeps them as integers. */
-static size_t fold_limit(const clv_devices *devices) {
+/* Quantised weights are not folded, so that they stay integers, if every device keeps them as integers. */
+size_t clv__plan_fold_limit(const clv_devices *devices) {
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (!devices->items[d].info.keeps_quantised) return CLV__FOLD_ALL;
   }
@@ -90,7 +89,8 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
   clv_status status = clv__graph_check_files(graph, error);
   if (status == CLV_OK) status = take_sizes(plan, sizes, size_count, error);
   if (status == CLV_OK) status = resolve_kept(plan, keeps, keep_count, error);
-  if (status == CLV_OK) status = clv__shapes_infer(graph, plan->sizes, size_count, fold_limit(devices), &plan->shapes, error);
+  if (status == CLV_OK)
+    status = clv__shapes_infer(graph, plan->sizes, size_count, clv__plan_fold_limit(devices), &plan->shapes, error);
   if (status == CLV_OK) status = check_kept(plan, error);
   if (status == CLV_OK) status = clv__open_find(graph, plan->shapes, plan->sizes, size_count, &plan->arena, &plan->open, error);
   if (status == CLV_OK) {
@@ -114,7 +114,7 @@ void clv_plan_destroy(clv_plan *plan) {
   const clv_allocator *allocator = plan->arena.allocator;
   clv__capability_finish(&plan->capability);
   if (plan->origin == NULL) {
-    clv__cost_model_destroy(plan->costs);
+    if (!plan->has_other_weights) clv__cost_model_destroy(plan->costs);
     clv__shapes_destroy(plan->shapes);
   }
   clv__arena_finish(&plan->arena);

@@ -124,6 +124,7 @@ struct clv_plan {
   /* For a plan derived from another one: without devices, with a divided partition or with another strategy (plan/make.h).
    * Shapes, prices and the user's options belong to the original plan, which must outlive this one. */
   const clv_plan *origin; /* the original plan; NULL: this is an original */
+  bool has_other_weights; /* an original that belongs to another one: clv__plan_with_weights() */
   const uint32_t
       *same_partitions; /* by partition: that of the plan it was made from whose executable it can reuse, or CLV__NO_ID */
 
@@ -136,6 +137,9 @@ struct clv_plan {
   uint64_t predicted_ns, lower_bound_ns;                                               /* by the objective */
   double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms, time_split_ms; /* of making the plan; not in the file */
 };
+
+/* Returns the size up to which plans for these devices fold constants: see clv__shapes_infer(). */
+size_t clv__plan_fold_limit(const clv_devices *devices);
 
 /* Returns the types, by value, with their sizes as far as planning knows them, and with typical sizes otherwise. */
 static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
