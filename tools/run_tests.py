@@ -73,7 +73,7 @@ STAGES = [
 
 # `make sweeps`, which continuous integration runs after `make test`: lint, threads, drivers and frameworks, browsers, instruction counts.
 SWEEPS = [
-    ("build", 240, cmake_build("release", "-DCLEAVE_BENCH=ON"), {}),
+    ("build", 240, cmake_build("release", "-DCLEAVE_BENCH=ON", "-DCLEAVE_PYTHON=ON", f"-DPython_EXECUTABLE={ROOT}/{PYTHON}"), {}),
     ("lint", 120, "tools/lint", {}),
     ("binary interface", 30, "python3 tools/check_abi.py --types --library build/libcleave.so && python3 tests/python/test_abi.py --types", {}),
     ("execution, thread sanitizer", 300, f"{cmake_build('tsan')} && {ctest('build-tsan')}", ONE_THREAD),
@@ -100,6 +100,7 @@ SWEEPS = [
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("three starts with one cache", 90, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_starts.py", {}),
     ("interrupted commands", 90, f"{PYTHON} tests/python/test_interrupts.py", {}),
+    ("Python package", 60, f"{PYTHON} tests/python/test_package.py", {}),
     ("files of the command", 120, f"{PYTHON} tests/python/test_files.py", {}),
     ("limits of memory and threads", 120, f"{PYTHON} tests/python/test_limits.py", {}),
     ("blocks of GNNs in other runtimes", 120, f"{PYTHON} tests/python/test_gnn_blocks.py", {}),
@@ -120,6 +121,7 @@ LONGER = [
     ("GNN plans, every one", 400, "build-asan/tests/cleave_tests gnn/test_exact", dict(SANITIZERS, CLEAVE_TEST_ALL="1")),
     ("GNNs, more", 300, f"{PYTHON} tests/python/test_gnn.py --all", {}),
     ("blocks of GNNs in other runtimes, every one", 400, f"{PYTHON} tests/python/test_gnn_blocks.py --all", {}),
+    ("Python package, 10,000 sessions", 300, f"{PYTHON} tests/python/test_package.py --all", {}),
     ("limits of memory and threads, every one", 900, f"{PYTHON} tests/python/test_limits.py --full", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),

@@ -13,12 +13,12 @@ from . import _cleave, _tensors
 from ._errors import (Cancelled, DeviceError, Error, FileError, InvalidArgument, InvalidModel, NotFound, NotSupported, OutOfMemory,
                       TimedOut, TooLarge, raise_status)
 from ._model import Device, Model, Value
-from ._plan import Alternative, Node, Partition, Plan, Step, Table, Transfer
-from ._session import Session, devices, plan, read_plan
+from ._plan import Document, Node, Partition, Plan, Step, Table, Transfer
+from ._session import Session, Verification, devices, plan, read_plan
 
 _cleave.set_up(raise_status, _numpy.asarray, _tensors.prepare, _tensors.complete)
 __version__ = _cleave.version()
 
-__all__ = ["Alternative", "Cancelled", "Device", "DeviceError", "Error", "FileError", "InvalidArgument", "InvalidModel", "Model",
+__all__ = ["Cancelled", "Device", "DeviceError", "Document", "Error", "FileError", "InvalidArgument", "InvalidModel", "Model",
            "Node", "NotFound", "NotSupported", "OutOfMemory", "Partition", "Plan", "Session", "Step", "Table", "TimedOut", "TooLarge",
-           "Transfer", "Value", "devices", "plan", "read_plan"]
+           "Transfer", "Value", "Verification", "devices", "plan", "read_plan"]

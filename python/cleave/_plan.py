@@ -11,7 +11,22 @@ from . import _cleave
 from ._model import Model, Opened
 
 T = TypeVar("T")
+_TEXT, _JSON = 0, 1
+_PICTURES = {".svg": 0, ".dot": 1, ".html": 2}
 _KINDS = ("inner", "input", "output", "weight")
+
+
+class Document:
+    """A report of the library. It prints as text; `data` is its content, as the command prints it with --json."""
+
+    def __init__(self, text: str, data: str) -> None:
+        self.text = text
+        self.data: Any = json.loads(data)
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
 
 
 class Table(Sequence[T], Generic[T]):
@@ -88,16 +103,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """A device in the explanation of a node. `refusal`: why it cannot run the node. `grows_by`: by how many seconds the plan's time
-    would grow if only this node moved there; None if it cannot."""
-
-    device: str
-    refusal: str | None
-    grows_by: float | None
-
-
-@dataclass(frozen=True)
 class Node:
     """A node and its placement. `device` is None if the node is folded: its value is known before the run."""
 
@@ -108,27 +113,13 @@ class Node:
     partition: int | None
     cause: str
     note: str | None
-    alternatives: tuple[Alternative, ...] = ()
-
-    def __str__(self) -> str:
-        where = f"on {self.device}, partition {self.partition}" if self.device is not None else "folded, known before the run"
-        lines = [f"{self.name} ({self.op}): {where}; cause: {self.cause}"]
-        lines += [f"  {self.note}"] if self.note else []
-        for other in self.alternatives:
-            if other.device == self.device:
-                continue
-            if other.refusal is not None:
-                lines.append(f"  {other.device}: {other.refusal}")
-            elif other.grows_by is not None:
-                lines.append(f"  {other.device}: can run it; the plan would take {time_text(other.grows_by, signed=True)}")
-        return "\n".join(lines)
 
 
-def time_text(seconds: float, signed: bool = False) -> str:
+def time_text(seconds: float) -> str:
     """A time with three digits and its unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
         if abs(seconds) >= size or unit == "ns":
-            return f"{seconds / size:{'+' if signed else ''}.3g} {unit}"
+            return f"{seconds / size:.3g} {unit}"
     raise AssertionError
 
 
@@ -146,8 +137,8 @@ class Plan:
 
     Times are predictions in seconds from the plan's profile, or from nominal prices without one. Any thread may use it."""
 
-    def __init__(self, opened: Opened, plan: _cleave.Plan, keeps: tuple[str, ...]) -> None:
-        self._opened, self._plan, self._keeps = opened, plan, keeps
+    def __init__(self, opened: Opened, plan: _cleave.Plan, keeps: tuple[str, ...], options: dict[str, Any] | None = None) -> None:
+        self._opened, self._plan, self._keeps, self._options = opened, plan, keeps, options
         self._info: dict[str, Any] = plan.info()
 
     @property
@@ -219,20 +210,36 @@ class Plan:
         return Table(rows, {"node": lambda n: n.name, "op": lambda n: n.op, "device": lambda n: n.device or "folded",
                             "partition": lambda n: "" if n.partition is None else n.partition, "cause": lambda n: n.cause})
 
-    def explain(self, node: str | int) -> Node:
-        """Explains the placement of a node, given by its name or its index: why it is on its device, and for every other device why
-        it cannot run the node, or what moving it there would cost. Raises KeyError for a name that the model does not have."""
-        if isinstance(node, str):
-            names = [self._plan.node(i)[2] for i in range(self._info["node_count"])]
-            if node not in names:
-                import difflib
-                close = difflib.get_close_matches(node, names, 3)
-                raise KeyError(f"the model has no node '{node}'" + (f"; similar names: {', '.join(close)}" if close else ""))
-            node = names.index(node)
-        device, partition, name, op, cause, note = self._plan.node(node)
-        others = tuple(Alternative(other, refusal, None if ns is None else ns * 1e-9)
-                       for other, refusal, ns in self._plan.alternatives(node))
-        return Node(node, name, op, device, partition, cause, note, others if device is not None else ())
+    def report(self, all_steps: bool = False) -> Document:
+        """The plan as `cleave plan` prints it: its steps in execution order, the totals, the predicted times and their bounds, and the
+        source of the prices. all_steps: also the transfers of the model's inputs and outputs."""
+        return Document(self._plan.report(1 if all_steps else 0, _TEXT), self._plan.report(1, _JSON))
+
+    def explain(self, pattern: str | None = None) -> Document:
+        """Explains the placement of the nodes whose name or operator matches the pattern (None: of all): why a node is on its device,
+        and for every other device why it cannot run the node, or what moving it there would cost. Raises NotFound."""
+        return Document(self._plan.explain(pattern, _TEXT), self._plan.explain(pattern, _JSON))
+
+    def compare(self) -> Document:
+        """Compares the plans of all strategies, and of each device alone. Takes as long as making as many plans."""
+        return Document(*self._plan.compare())
+
+    def what_if(self, *supposes: str) -> Document:
+        """Predicts how the plan would change if devices ran more operators: "Softmax@npu". Without arguments: a row for each operator
+        that some device cannot run."""
+        options = {"supposes": [tuple(suppose.rpartition("@")[::2]) for suppose in supposes]}
+        return Document(self._plan.what_if(self._options, options, _TEXT), self._plan.what_if(self._options, options, _JSON))
+
+    def draw(self, path: str | os.PathLike[str], compare: bool = False) -> None:
+        """Draws the plan. The path's ending says how: .svg, .dot (for Graphviz), or .html, a page with the picture, the timeline and an
+        explanation of every node. compare: the page also compares strategies."""
+        ending = os.path.splitext(os.fspath(path))[1]
+        if ending not in _PICTURES:
+            raise ValueError(f"{os.fspath(path)}: the name of a picture ends with {', '.join(_PICTURES)}")
+        self._plan.draw(_PICTURES[ending], path, compare and ending == ".html")
+
+    def _repr_html_(self) -> str:
+        return b"".join(self._plan.draw(_PICTURES[".svg"], None, False)).decode()
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the plan file, atomically."""
@@ -244,8 +251,6 @@ class Plan:
         return document
 
     def __str__(self) -> str:
-        gap = "" if self.gap is None else f", gap {self.gap:.1%}"
-        head = f"{self.strategy}: {time_text(self.predicted)} predicted ({self.objective}), at least {time_text(self.bound)}{gap}"
-        return f"{head}\n{self.partitions}"
+        return str(self.report()).rstrip()
 
     __repr__ = __str__

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from . import _cleave
 from ._errors import Cancelled, NotFound
 from ._model import (Device, Log, Model, Opened, Pairs, device_list, load_graph, open_context, open_devices, pairs, sizes)
-from ._plan import Plan
+from ._plan import Document, Plan
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -51,7 +52,7 @@ def plan(model: Any, devices: str | Sequence[str] = "cpu", *, profile: Path | No
     options = {"strategy": strategy, "objective": objective, "split": split, "profile": profile, "pins": pairs(pins),
                "forces": pairs(forces), "weights": pairs(weights), "values": pairs(values), "sizes": sizes(shapes, dims),
                "keeps": list(keep), "name_others": True}
-    return Plan(opened, _cleave.Plan(graph, opened_devices, options), tuple(keep))
+    return Plan(opened, _cleave.Plan(graph, opened_devices, options), tuple(keep), options)
 
 
 def read_plan(path: Path, model: Any, devices: str | Sequence[str], *, profile: Path | None = None, threads: int = 0,
@@ -73,6 +74,14 @@ def _open_compiled(folder: Path, log: Log | None, capture: str | None, cache: Pa
     graph, description = load_graph(context, model)
     read = _cleave.Plan(graph, opened_devices, None, file)
     return Plan(Opened(context, opened_devices, graph, description), read, ()), compiled
+
+
+class Verification(Document):
+    """The result of `Session.verify()`. `equal`: all partitions agree with the reference evaluator within their tolerance."""
+
+    def __init__(self, equal: bool, text: str, data: str) -> None:
+        super().__init__(text, data)
+        self.equal = equal
 
 
 class Session:
@@ -156,11 +165,9 @@ class Session:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(tell)
 
-        if self._session is None:
-            raise ValueError("the session is closed")
         if isinstance(inputs, Mapping):
             inputs = dict(inputs)
-        run = self._session.start(inputs, self._wanted(outputs), timeout, done)
+        run = self._open().start(inputs, self._wanted(outputs), timeout, done)
         try:
             await ended
         except asyncio.CancelledError:
@@ -172,6 +179,27 @@ class Session:
             raise
         result: Arrays = run.result()
         return result
+
+    def verify(self, inputs: Mapping[str, Any] | Sequence[Any]) -> Verification:
+        """Compares what each partition computes with the reference evaluator, which takes much longer than a run. Must not overlap with
+        other calls of this session."""
+        return Verification(*self._open().verify(dict(inputs) if isinstance(inputs, Mapping) else inputs))
+
+    @contextlib.contextmanager
+    def trace(self, path: Path, operators_of: Mapping[str, Any] | Sequence[Any] | None = None) -> Iterator[None]:
+        """Records the runs inside a `with` statement, and writes a timeline of all devices for https://ui.perfetto.dev.
+
+        operators_of: inputs of one more run, which measures the operators inside partitions. Other threads must not run the session
+        while the statement begins or ends."""
+        session = self._open()
+        session.trace_start()
+        yield
+        session.trace_write(path, dict(operators_of) if isinstance(operators_of, Mapping) else operators_of)
+
+    def _open(self) -> _cleave.Session:
+        if self._session is None:
+            raise ValueError("the session is closed")
+        return self._session
 
     def close(self) -> None:
         """Releases the session's memory, when the runs in progress have ended. Does nothing if it is closed."""

@@ -1,6 +1,7 @@
 """Values that are not plain buffers: what speaks DLPack, strings, and the small dtypes that numpy lacks."""
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ def numpy_dtype(number: int) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise TypeError(f"numpy has no dtype {name}: install the package ml_dtypes") from None
-    return np.dtype(getattr(ml_dtypes, name))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
 
 
 def _pack(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
@@ -39,7 +41,10 @@ def _pack(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     padded = np.zeros(-(-flat.size // per_byte) * per_byte, np.uint8)
     padded[:flat.size] = flat
     columns = padded.reshape(-1, per_byte)
-    return np.bitwise_or.reduce([columns[:, i] << (bits * i) for i in range(per_byte)], axis=0).astype(np.uint8)
+    packed = np.zeros(columns.shape[0], np.uint8)
+    for i in range(per_byte):
+        packed |= columns[:, i] << (bits * i)
+    return packed
 
 
 def _unpack(packed: np.ndarray[Any, Any], bits: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -67,7 +72,7 @@ def _to_array(value: Any, wanted: int) -> np.ndarray[Any, Any]:
         if hasattr(value, "detach"):  # a tensor of PyTorch
             value = value.detach()
             if name in DTYPES and DTYPES[name] >= 16:  # DLPack to numpy lacks these; their bits travel
-                import torch
+                torch = importlib.import_module("torch")
                 raw = value.contiguous().cpu().view(torch.int16 if name == "bfloat16" else torch.uint8)
                 return np.from_dlpack(raw).view(numpy_dtype(DTYPES[name]))
             value = value.cpu()

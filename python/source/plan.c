@@ -217,21 +217,130 @@ static PyObject *plan_node(py_plan *self, PyObject *number) {
                        partition, info.name, info.op, info.cause, info.note);
 }
 
-/* For one node, for each device: (device, why it cannot run the node or None, by how many ns the plan grows if the node moves
- * there or None). */
-static PyObject *plan_alternatives(py_plan *self, PyObject *number) {
-  uint32_t index = to_index(number, counts(self).node_count, "node");
-  if (index == UINT32_MAX) return NULL;
-  PyObject *list = PyList_New(0);
-  for (uint32_t d = 0; list != NULL && d < clv_devices_count(self->devices->devices); ++d) {
-    int64_t delta_ns = 0;
-    PyObject *delta = clv_plan_move_ns(self->plan, index, d, &delta_ns) ? PyLong_FromLongLong(delta_ns) : Py_NewRef(Py_None);
-    PyObject *item =
-        Py_BuildValue("szN", clv_devices_name(self->devices->devices, d), clv_plan_node_refusal(self->plan, index, d), delta);
-    if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
-    Py_XDECREF(item);
+/* ---- Documents ---- */
+
+/* A text of the library as a str, or the error of the call that made it. */
+static PyObject *text_result(clv_status status, char *text, const clv_error *error) {
+  if (status != CLV_OK) return fail(status, error);
+  PyObject *result = PyUnicode_FromString(text);
+  clv_text_free(text);
+  return result;
+}
+
+/* report(steps, form) */
+static PyObject *plan_report(py_plan *self, PyObject *arguments) {
+  int steps, form;
+  if (!PyArg_ParseTuple(arguments, "ii", &steps, &form)) return NULL;
+  clv_error error = {0};
+  char *text = NULL;
+  clv_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = clv_plan_report(self->plan, (clv_steps_shown)steps, (clv_form)form, &text, &error);
+  Py_END_ALLOW_THREADS;
+  return text_result(status, text, &error);
+}
+
+/* explain(pattern or None, form) */
+static PyObject *plan_explain(py_plan *self, PyObject *arguments) {
+  const char *pattern;
+  int form;
+  if (!PyArg_ParseTuple(arguments, "zi", &pattern, &form)) return NULL;
+  clv_error error = {0};
+  char *text = NULL;
+  clv_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = clv_plan_explain(self->plan, pattern, (clv_form)form, &text, &error);
+  Py_END_ALLOW_THREADS;
+  return text_result(status, text, &error);
+}
+
+/* what_if(options of the plan, pairs of operator and device, form) */
+static PyObject *plan_what_if(py_plan *self, PyObject *arguments) {
+  static const py_field fields[] = {
+      {"supposes", PY_PAIRS, offsetof(clv_plan_options, pins), offsetof(clv_plan_options, pin_count)}, {NULL, PY_TEXT, 0, 0}};
+  PyObject *given, *supposes;
+  int form;
+  if (!PyArg_ParseTuple(arguments, "OOi", &given, &supposes, &form)) return NULL;
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT, pairs = CLV_PLAN_OPTIONS_INIT;
+  uint64_t last_ns = 0;
+  options.go_on = go_on;
+  options.go_on_user_data = &last_ns;
+  py_scratch scratch = {NULL};
+  clv_error error = {0};
+  char *text = NULL;
+  clv_status status = CLV_INVALID_ARGUMENT;
+  bool is_read =
+      read_options(given, plan_fields, &options, &scratch) == 0 && read_options(supposes, fields, &pairs, &scratch) == 0;
+  if (is_read) {
+    Py_BEGIN_ALLOW_THREADS;
+    status = clv_plan_what_if(self->plan, &options, pairs.pins, pairs.pin_count, (clv_form)form, &text, &error);
+    Py_END_ALLOW_THREADS;
   }
-  return list;
+  scratch_finish(&scratch);
+  return is_read ? text_result(status, text, &error) : NULL;
+}
+
+static clv_status compare(py_plan *self, clv_comparison **comparison, clv_error *error) {
+  clv_compare_options options = CLV_COMPARE_OPTIONS_INIT;
+  uint64_t last_ns = 0;
+  options.go_on = go_on;
+  options.go_on_user_data = &last_ns;
+  return clv_plan_compare(self->plan, &options, comparison, error);
+}
+
+/* (text, JSON) */
+static PyObject *plan_compare(py_plan *self, PyObject *none) {
+  (void)none;
+  clv_error error = {0};
+  clv_comparison *comparison = NULL;
+  char *text = NULL, *json = NULL;
+  clv_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = compare(self, &comparison, &error);
+  if (status == CLV_OK) status = clv_comparison_text(comparison, CLV_FORM_TEXT, &text, &error);
+  if (status == CLV_OK) status = clv_comparison_text(comparison, CLV_FORM_JSON, &json, &error);
+  clv_comparison_destroy(comparison);
+  Py_END_ALLOW_THREADS;
+  PyObject *result = status == CLV_OK ? Py_BuildValue("ss", text, json) : fail(status, &error);
+  clv_text_free(text);
+  clv_text_free(json);
+  return result;
+}
+
+/* Appends to a bytearray, which is `user_data`. */
+static bool append_bytes(void *user_data, const char *bytes, size_t size) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *more = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+  int result = more == NULL ? -1 : PyList_Append(user_data, more);
+  Py_XDECREF(more);
+  PyGILState_Release(state);
+  return result == 0;
+}
+
+/* draw(picture, path or None, whether to compare strategies): a list of bytes if there is no path. */
+static PyObject *plan_draw(py_plan *self, PyObject *arguments) {
+  int picture, compares;
+  PyObject *path;
+  if (!PyArg_ParseTuple(arguments, "iOp", &picture, &path, &compares)) return NULL;
+  py_scratch scratch = {NULL};
+  clv_error error = {0};
+  clv_status status = CLV_OK;
+  clv_comparison *comparison = NULL;
+  const char *text = path == Py_None ? NULL : scratch_text(&scratch, path);
+  PyObject *parts = text == NULL && path != Py_None ? NULL : PyList_New(0);
+  if (parts != NULL) {
+    Py_BEGIN_ALLOW_THREADS;
+    if (compares) status = compare(self, &comparison, &error);
+    if (status == CLV_OK)
+      status =
+          clv_plan_draw(self->plan, (clv_picture)picture, comparison, text, text == NULL ? append_bytes : NULL, parts, &error);
+    clv_comparison_destroy(comparison);
+    Py_END_ALLOW_THREADS;
+  }
+  scratch_finish(&scratch);
+  if (parts == NULL || status == CLV_OK) return parts;
+  Py_DECREF(parts);
+  return fail(status, &error);
 }
 
 static PyMethodDef methods[] = {
@@ -242,7 +351,11 @@ static PyMethodDef methods[] = {
     {"partition", (PyCFunction)plan_partition, METH_O, NULL},
     {"transfer", (PyCFunction)plan_transfer, METH_O, NULL},
     {"node", (PyCFunction)plan_node, METH_O, NULL},
-    {"alternatives", (PyCFunction)plan_alternatives, METH_O, NULL},
+    {"report", (PyCFunction)plan_report, METH_VARARGS, NULL},
+    {"explain", (PyCFunction)plan_explain, METH_VARARGS, NULL},
+    {"what_if", (PyCFunction)plan_what_if, METH_VARARGS, NULL},
+    {"compare", (PyCFunction)plan_compare, METH_NOARGS, NULL},
+    {"draw", (PyCFunction)plan_draw, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot slots[] = {{Py_tp_new, plan_new}, {Py_tp_dealloc, plan_dealloc}, {Py_tp_methods, methods}, {0, NULL}};

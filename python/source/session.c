@@ -289,6 +289,84 @@ static PyObject *session_run(py_session *self, PyObject *const *arguments, Py_ss
   return result;
 }
 
+/* ---- Verifying and tracing ---- */
+
+static bool no_signal(void *user_data) {
+  (void)user_data;
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool is_signalled = PyErr_CheckSignals() < 0;
+  PyGILState_Release(state);
+  return !is_signalled;
+}
+
+static clv_status verify(py_call *call, bool *equal, char **text, char **json, clv_error *error) {
+  clv_verify_options options = CLV_VERIFY_OPTIONS_INIT;
+  clv_verification *verification = NULL;
+  clv_verify_result result = {.struct_size = sizeof result};
+  options.go_on = no_signal;
+  clv_status status =
+      clv_session_verify(call->session->session, call->inputs, call->session->input_count, &options, &verification, error);
+  if (status != CLV_OK) return status;
+  clv_verification_get_result(verification, &result);
+  *equal = result.equal;
+  status = clv_verification_text(verification, CLV_FORM_TEXT, false, text, error);
+  if (status == CLV_OK) status = clv_verification_text(verification, CLV_FORM_JSON, false, json, error);
+  clv_verification_destroy(verification);
+  return status;
+}
+
+/* verify(feeds): (whether all is equal, text, JSON) */
+static PyObject *session_verify(py_session *self, PyObject *feeds) {
+  py_call *call = begin_call(self);
+  if (call == NULL) return NULL;
+  PyObject *result = NULL;
+  if (take_inputs(call, feeds) == 0) {
+    clv_error error = {0};
+    bool equal = false;
+    char *text = NULL, *json = NULL;
+    clv_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = verify(call, &equal, &text, &json, &error);
+    Py_END_ALLOW_THREADS;
+    result = status == CLV_OK ? Py_BuildValue("Oss", equal ? Py_True : Py_False, text, json) : fail(status, &error);
+    clv_text_free(text);
+    clv_text_free(json);
+  }
+  end_call(call);
+  return result;
+}
+
+static PyObject *session_trace_start(py_session *self, PyObject *none) {
+  (void)none;
+  clv_session_trace_start(self->session);
+  Py_RETURN_NONE;
+}
+
+/* trace_write(path, feeds or None): ends the recording and writes it. With `feeds`, measures the operators inside partitions. */
+static PyObject *session_trace_write(py_session *self, PyObject *arguments) {
+  PyObject *path, *feeds;
+  if (!PyArg_ParseTuple(arguments, "OO", &path, &feeds)) return NULL;
+  py_scratch scratch = {NULL};
+  clv_error error = {0};
+  clv_trace_options options = CLV_TRACE_OPTIONS_INIT;
+  PyObject *result = NULL;
+  clv_session_trace_stop(self->session);
+  const char *text = scratch_text(&scratch, path);
+  py_call *call = text == NULL ? NULL : begin_call(self);
+  if (call != NULL && (feeds == Py_None || take_inputs(call, feeds) == 0)) {
+    clv_status status;
+    options.inputs = feeds == Py_None ? NULL : call->inputs;
+    options.input_count = feeds == Py_None ? 0 : self->input_count;
+    Py_BEGIN_ALLOW_THREADS;
+    status = clv_session_trace_write(self->session, &options, text, NULL, NULL, &error);
+    Py_END_ALLOW_THREADS;
+    result = status == CLV_OK ? Py_NewRef(Py_None) : fail(status, &error);
+  }
+  if (call != NULL) end_call(call);
+  scratch_finish(&scratch);
+  return result;
+}
+
 /* ---- Asynchronous runs ---- */
 
 typedef struct py_run {
@@ -495,6 +573,9 @@ static PyMethodDef session_methods[] = {
     {"run", (PyCFunction)(void (*)(void))session_run, METH_FASTCALL, NULL},
     {"start", (PyCFunction)session_start, METH_VARARGS, NULL},
     {"names", (PyCFunction)session_names, METH_NOARGS, NULL},
+    {"verify", (PyCFunction)session_verify, METH_O, NULL},
+    {"trace_start", (PyCFunction)session_trace_start, METH_NOARGS, NULL},
+    {"trace_write", (PyCFunction)session_trace_write, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot session_slots[] = {
