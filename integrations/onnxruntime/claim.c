@@ -46,9 +46,10 @@ static clv_status keep_reasons(const claims *c, const clv_support *support, uint
 }
 
 /* Asks about some nodes, as one graph. `numbers`: their places in c->nodes. Marks those that no device can run, and counts them.
- * Fails if the nodes cannot be made a graph. */
-static clv_status ask(claims *c, const uint32_t *numbers, size_t count, size_t *refused, clv_error *error) {
-  clv__ep_part part = {.graph = c->graph, .nodes = {NULL, count}, .ownership = CLV_BORROW};
+ * Fails if the nodes cannot be made a graph. `is_declared`: believe what ONNX Runtime says of the types of values. It knows those
+ * of operators that Cleave does not know; but a model may declare sizes that are wrong, so groups are compiled without. */
+static clv_status ask(claims *c, const uint32_t *numbers, size_t count, bool is_declared, size_t *refused, clv_error *error) {
+  clv__ep_part part = {.graph = c->graph, .nodes = {NULL, count}, .is_declared = is_declared, .ownership = CLV_BORROW};
   clv_graph *graph = NULL;
   clv_support *support = NULL;
   *refused = 0;
@@ -88,7 +89,7 @@ static clv_status ask_each(claims *c, clv_error *error) {
     clv_error why = {0};
     size_t refused;
     if (c->state[n] != POSSIBLE) continue;
-    clv_status status = ask(c, &n, 1, &refused, &why);
+    clv_status status = ask(c, &n, 1, true, &refused, &why);
     if (status == CLV_OUT_OF_MEMORY) return clv__ep_no_memory(error);
     if (status == CLV_OK) continue;
     c->state[n] = REFUSED;
@@ -108,7 +109,8 @@ clv_status clv__ep_ask_all(claims *c, clv_error *error) {
     if (!is_plain) c->reasons[n] = "it reads or computes a value that is not a tensor, or one of strings";
   }
   count = select_nodes(c, ANY, c->numbers);
-  clv_status status = count == 0 ? CLV_OK : ask(c, c->numbers, count, &refused, &why);
+  if (count == 0) return CLV_OK;
+  clv_status status = ask(c, c->numbers, count, true, &refused, &why);
   if (status == CLV_OK) return CLV_OK;
   if (status == CLV_OUT_OF_MEMORY) return clv__ep_no_memory(error);
   clv__ep_log(c->provider, ORT_LOG_INFO, "cleave: asking about each node alone: %s", why.message);
@@ -148,8 +150,8 @@ static clv_status ask_groups(claims *c, bool *is_final, clv_error *error) {
   for (uint32_t level = 0; level <= c->top; level += 2) {
     clv_error why = {0};
     size_t refused = 0, count = select_nodes(c, level, c->numbers);
-    if (count == 0 || count == c->nodes.count) continue; /* the whole graph was asked */
-    clv_status status = ask(c, c->numbers, count, &refused, &why);
+    if (count == 0) continue;
+    clv_status status = ask(c, c->numbers, count, false, &refused, &why);
     if (status == CLV_OUT_OF_MEMORY) return clv__ep_no_memory(error);
     for (size_t i = 0; status != CLV_OK && i < count; ++i) {
       c->state[c->numbers[i]] = REFUSED;

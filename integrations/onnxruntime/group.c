@@ -38,19 +38,26 @@ static clv_status take_inputs(const group *g, const OrtKernelContext *context, c
   return CLV_OK;
 }
 
-/* Finds the size of an output's dimension, which may be that of an input: both have the same symbol. */
-static bool find_size(const group *g, const clv_tensor *inputs, int64_t *dim) {
-  if (*dim >= 0) return true;
-  if (*dim == CLV_DIM_UNKNOWN) return false;
-  for (uint32_t i = 0; i < g->input_count; ++i) {
-    const clv_tensor *type = clv_graph_input_type(g->graph, i);
-    for (int32_t d = 0; d < type->rank; ++d) {
-      if (type->dims[d] != *dim) continue;
-      *dim = inputs[i].dims[d];
-      return true;
+/* Finds an input's dimension with the same symbol as an output's dimension. */
+static bool find_axis(const group *g, int64_t dim, uint32_t *input, int32_t *axis) {
+  if (dim == CLV_DIM_UNKNOWN) return false;
+  for (*input = 0; *input < g->input_count; ++*input) {
+    const clv_tensor *type = clv_graph_input_type(g->graph, *input);
+    for (*axis = 0; *axis < type->rank; ++*axis) {
+      if (type->dims[*axis] == dim) return true;
     }
   }
   return false;
+}
+
+/* Sets the size of an output's dimension, if it is known before the run. */
+static bool find_size(const group *g, const clv_tensor *inputs, int64_t *dim) {
+  uint32_t input;
+  int32_t axis;
+  if (*dim >= 0) return true;
+  if (!find_axis(g, *dim, &input, &axis)) return false;
+  *dim = inputs[input].dims[axis];
+  return true;
 }
 
 /* The memory of an output of ONNX Runtime, with the type that `output` has. */
@@ -137,6 +144,20 @@ static void release_state(OrtNodeComputeInfo *self, void *state) {
   (void)state;
 }
 
+/* Whether the sizes of all outputs are known before each run: fixed, or those of inputs. */
+static bool knows_sizes(const group *g) {
+  for (uint32_t i = 0; i < g->output_count; ++i) {
+    const clv_tensor *type = clv_graph_output_type(g->graph, i);
+    if (type->rank < 0) return false;
+    for (int32_t d = 0; d < type->rank; ++d) {
+      uint32_t input = 0;
+      int32_t axis = 0;
+      if (type->dims[d] < 0 && !find_axis(g, type->dims[d], &input, &axis)) return false;
+    }
+  }
+  return true;
+}
+
 static clv_status make_session(group *g, const OrtGraph *graph, const OrtNode *fused, clv__ep_arena *arena, clv_error *error) {
   const clv__ep *provider = g->provider;
   clv__ep_values inputs, outputs;
@@ -152,7 +173,9 @@ static clv_status make_session(group *g, const OrtGraph *graph, const OrtNode *f
                          g->input_count, g->output_count, inputs.count, outputs.count);
   }
   TRY(clv_plan_make(g->graph, provider->devices, &provider->options.plan, &g->plan, error));
-  return clv_session_create(g->plan, &provider->options.session, &g->session, error);
+  clv_session_options options = provider->options.session;
+  if (!knows_sizes(g)) options.in_flight = 1; /* the session's own memory, which holds such outputs, is there once */
+  return clv_session_create(g->plan, &options, &g->session, error);
 }
 
 static clv_status create(const clv__ep *provider, const OrtGraph *graph, const OrtNode *fused, group **out, clv_error *error) {

@@ -124,7 +124,7 @@ static clv_status add_node(making *m, clv_graph_builder *builder, const OrtNode 
   made.output_count = (uint32_t)outputs.count;
   made.attributes = attributes;
   TRY(clv_graph_builder_node(builder, &made, error));
-  for (size_t i = 0; i < outputs.count; ++i) {
+  for (size_t i = 0; i < outputs.count && m->part->is_declared; ++i) {
     if (output_names[i][0] != '\0') TRY(declare(m, builder, outputs.items[i], output_names[i], error));
   }
   return CLV_OK;

@@ -39,6 +39,7 @@ static const known list[] = {
     {"force", PAIRS, AT(plan.forces), AT(plan.force_count)},
     {"deterministic", SWITCH, AT(session.deterministic), 0},
     {"tune", SWITCH, AT(session.tune), 0},
+    {"in_flight", COUNT, AT(session.in_flight), 0},
     {"prepared_shapes", COUNT, AT(session.prepared_shapes), 0},
     {"device_time_limit", SECONDS, AT(session.device_time_limit_s), 0},
     {"bucket", COUNT, AT(session.bucket_multiple), 0},

@@ -129,6 +129,7 @@ typedef struct clv__ep_part {
   const OrtGraph *graph;                  /* the operator sets are taken from it */
   clv__ep_nodes nodes;                    /* in topological order */
   const clv__ep_values *inputs, *outputs; /* in the order of the graph to make; NULL: as the nodes need them, in any order */
+  bool is_declared;                       /* values have the types that ONNX Runtime says; otherwise Cleave infers them */
   clv_ownership ownership; /* of constants: CLV_BORROW if the graph is used only while ONNX Runtime's graph is valid */
 } clv__ep_part;
 clv_status clv__ep_make_graph(const clv__ep *provider, const clv__ep_part *part, clv_graph **graph, clv_error *error);
