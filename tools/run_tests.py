@@ -104,6 +104,7 @@ SWEEPS = [
     ("files of the command", 120, f"{PYTHON} tests/python/test_files.py", {}),
     ("limits of memory and threads", 120, f"{PYTHON} tests/python/test_limits.py", {}),
     ("blocks of GNNs in other runtimes", 120, f"{PYTHON} tests/python/test_gnn_blocks.py", {}),
+    ("execution provider for ONNX Runtime", 120, f"{PYTHON} tests/python/test_onnxruntime_ep.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
 ]
