@@ -21,7 +21,7 @@ TOPS = ("include", "src", "backends", "integrations")
 # The folders of src/. Each may include itself and the folders before it in this list, except that the folders in NARROWER may
 # include only themselves and those given there.
 ORDER = ["base", "graph", "operators", "analysis", "formats", "cache", "device", "cost", "split", "place", "plan", "compile", "execute",
-         "gnn", "check", "report", "cli"]
+         "gnn", "check", "report", "bench", "cli"]
 NARROWER = {"operators": {"base", "graph"}, "formats": {"base", "graph", "operators", "analysis"}, "cache": {"base"}}
 # The parts of src/ that backends may include.
 BACKEND_SEES = ("src/base/", "src/operators/run.h", "src/operators/common/")

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLEAVE_H
 #define CLEAVE_CLEAVE_H
 
+#include "bench.h"
 #include "builder.h"
 #include "check.h"
 #include "compiled.h"

@@ -12,4 +12,9 @@ static inline uint64_t clv__clock_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* The milliseconds between two times of this clock. */
+static inline double clv__ms(uint64_t from_ns, uint64_t to_ns) {
+  return (double)(to_ns - from_ns) / 1e6;
+}
+
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/peak_memory.h"
 #include "report/label.h"
 
 static const char *escape(cli_style style) {
@@ -35,16 +36,8 @@ const char *cli_reset(const cli_invocation *cli) {
   return cli->color_out ? "\033[0m" : "";
 }
 
-/* Reads the peak from /proc, because getrusage() would report the peak of the parent process if it was higher. */
 uint64_t cli_peak_rss_bytes(void) {
-  FILE *file = fopen("/proc/self/status", "r");
-  unsigned long long kibibytes = 0;
-  char line[256];
-  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-    if (sscanf(line, "VmHWM: %llu", &kibibytes) == 1) break;
-  }
-  if (file != NULL) fclose(file);
-  return kibibytes * 1024;
+  return clv__peak_memory_bytes();
 }
 
 /* Prints the text as one line, whatever it contains, without characters that control the terminal. */

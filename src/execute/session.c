@@ -189,6 +189,10 @@ const clv_plan *clv__session_plan(clv_session *session) {
   return plan;
 }
 
+const clv_session_options *clv__session_options(const clv_session *session) {
+  return &session->options;
+}
+
 void clv__session_time_steps(clv_session *session, bool on) {
   session->time_steps = on;
 }

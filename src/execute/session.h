@@ -10,6 +10,9 @@
 /* The plan that the session runs: the original one, or another one if a device was removed. Valid until the next run. */
 const clv_plan *clv__session_plan(clv_session *session);
 
+/* The session's options, with all defaults filled in. */
+const clv_session_options *clv__session_options(const clv_session *session);
+
 /* Prepares the session for inputs of these types, as a run would do first. Ignores their data. */
 clv_status clv__session_prepare(clv_session *session, const clv_tensor *types, uint32_t count, clv_error *error);
 

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
-#include "cli/bench/columns.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
 
-enum { MOST_ROWS = 4096 };
+enum { MOST_ROWS = 4096, MOST_PERCENTILES = 14 };
 
 /* ---- Which configurations ---- */
 
@@ -67,7 +66,7 @@ static bench_setting setting_of(const sweep *s, uint32_t index) {
   return setting;
 }
 
-static const char *label_of(const sweep *s, uint32_t number, const bench_setting *setting) {
+static const char *label_for(const sweep *s, uint32_t number, const bench_setting *setting) {
   char text[256];
   const uint32_t all = s->count * (1 + s->peers.count);
   size_t used = 0;
@@ -83,23 +82,117 @@ static const char *label_of(const sweep *s, uint32_t number, const bench_setting
   return label != NULL ? label : setting->model;
 }
 
+/* ---- The library's bench ---- */
+
+static bool go_on(void *user_data) {
+  (void)user_data;
+  return !cli_is_interrupted();
+}
+
+/* Once runs are measured, a signal ends the measurement, and not the command. */
+static void show_progress(void *user_data, const clv_bench_progress *now) {
+  cli_invocation *cli = user_data;
+  const unsigned long long done = now->done, of = now->of;
+  if (now->phase == CLV_BENCH_RUNS) (void)cli_interrupt_keep();
+  if (now->phase == CLV_BENCH_FIRST_RUN)
+    cli_progress(cli, "%s: first run", now->label);
+  else if (now->phase == CLV_BENCH_OPERATORS)
+    cli_progress(cli, "%s: measuring operators, run %llu of %llu", now->label, done, of);
+  else if (now->phase == CLV_BENCH_PEAKS)
+    cli_progress(cli, "peaks");
+  else if (now->of_seconds > 0)
+    cli_progress(cli, "%s: %.1f of %.1f s, %llu runs", now->label, now->seconds, now->of_seconds, done);
+  else
+    cli_progress(cli, "%s: run %llu of %llu", now->label, done, of);
+}
+
+static clv_status read_percentiles(cli_invocation *cli, clv_bench_options *options, clv_error *error) {
+  uint32_t count;
+  const char *given = cli_text(cli, OPTION_PERCENTILES, NULL);
+  if (given == NULL) return CLV_OK;
+  const char **texts = cli_split(cli, given, &count);
+  double *percents = texts == NULL ? NULL : clv__arena_allocate_zero(&cli->arena, count, sizeof *percents);
+  if (percents == NULL) return clv__error_memory(error, sizeof *percents);
+  if (count > MOST_PERCENTILES)
+    return cli_usage(cli, error, "option '--percentiles': at most %d, not %u", MOST_PERCENTILES, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    percents[i] = strtod(texts[i], NULL);
+    if (percents[i] > 100) return cli_usage(cli, error, "option '--percentiles': '%s' is above 100", texts[i]);
+  }
+  options->percentiles = percents;
+  options->percentile_count = count;
+  return CLV_OK;
+}
+
+static clv_status create_bench(const sweep *s, bool is_one, clv_bench **bench, clv_error *error) {
+  cli_invocation *cli = s->cli;
+  clv_bench_options options = CLV_BENCH_OPTIONS_INIT;
+  CLV__TRY(read_percentiles(cli, &options, error));
+  options.duration_s = cli_seconds(cli, OPTION_DURATION, 0);
+  options.runs = (uint32_t)cli_number(cli, OPTION_RUNS, 0);
+  options.warmup = (uint32_t)cli_number(cli, OPTION_WARMUP, options.warmup);
+  options.steps = is_one;
+  options.operators = is_one && cli_is_given(cli, OPTION_OPERATORS);
+  options.trace_path = is_one ? cli_text(cli, OPTION_TRACE, NULL) : NULL;
+  options.configuration_count = s->count * (1 + s->peers.count);
+  options.show_model = s->models.count > 1;
+  options.go_on = go_on;
+  options.progress = show_progress;
+  options.user_data = cli;
+  return clv_bench_create(cli->context, &options, bench, error);
+}
+
+static clv_status print_document(cli_invocation *cli, clv_status status, char *document, clv_error *error) {
+  if (status == CLV_OK) status = cli_print_document(cli, document, error);
+  clv_text_free(document);
+  return status;
+}
+
 /* ---- Several configurations ---- */
 
+/* Opens the configurations of a group. A configuration that cannot be opened becomes a row with the reason, and does not change
+ * the exit status. Returns how many were opened before an interruption. */
+static uint32_t open_group(const sweep *s, const bench_setting *settings, bench_config *configs, clv_bench_subject *subjects,
+                           clv_error *failures, uint32_t count) {
+  const int exit_status = s->cli->exit_status;
+  for (uint32_t i = 0; i < count; ++i) {
+    bench_setting setting = settings[i];
+    /* A plan file is only for the devices that it names, so peers get the model of the plan. */
+    if (setting.is_peer && configs[0].job.from_plan_file) setting.model = configs[0].job.model_path;
+    const clv_status status = bench_open(s->cli, &setting, &configs[i], &failures[i]);
+    subjects[i] = bench_subject_of(&settings[i], &configs[i]);
+    if (status != CLV_OK) {
+      s->cli->exit_status = exit_status;
+      subjects[i].session = NULL;
+      subjects[i].failure = failures[i].message;
+    }
+    if (cli_is_interrupted()) return i;
+  }
+  return count;
+}
+
 /* Measures one configuration of the sweep, and those that it is compared with. */
-static clv_status measure_group(const sweep *s, uint32_t index, bench_report *report, clv_error *error) {
+static clv_status measure_group(const sweep *s, uint32_t index, clv_bench *bench, clv_error *error) {
   const uint32_t count = 1 + s->peers.count;
-  bench_setting *settings = clv__arena_allocate_zero(&s->cli->arena, count, sizeof *settings);
-  const char **labels = clv__arena_allocate_zero(&s->cli->arena, count, sizeof *labels);
-  if (settings == NULL || labels == NULL) return clv__error_memory(error, count * sizeof *settings);
+  clv__arena *arena = &s->cli->arena;
+  bench_setting *settings = clv__arena_allocate_zero(arena, count, sizeof *settings);
+  bench_config *configs = clv__arena_allocate_zero(arena, count, sizeof *configs);
+  clv_bench_subject *subjects = clv__arena_allocate_zero(arena, count, sizeof *subjects);
+  clv_error *failures = clv__arena_allocate_zero(arena, count, sizeof *failures);
+  if (settings == NULL || configs == NULL || subjects == NULL || failures == NULL)
+    return clv__error_memory(error, count * sizeof *configs);
   for (uint32_t i = 0; i < count; ++i) {
     settings[i] = setting_of(s, index);
     if (i > 0) {
       settings[i].devices = s->peers.values[i - 1];
       settings[i].is_peer = true;
     }
-    labels[i] = label_of(s, index * count + i, &settings[i]);
+    settings[i].label = label_for(s, index * count + i, &settings[i]);
   }
-  return bench_compare(s->cli, settings, labels, count, report, error);
+  const uint32_t opened = open_group(s, settings, configs, subjects, failures, count);
+  const clv_status status = opened == count ? clv_bench_compare(bench, subjects, count, error) : CLV_OK;
+  for (uint32_t i = 0; i < count; ++i) bench_close(s->cli, &configs[i]);
+  return status;
 }
 
 static clv_status refuse(cli_invocation *cli, cli_option_id option, clv_error *error) {
@@ -108,59 +201,69 @@ static clv_status refuse(cli_invocation *cli, cli_option_id option, clv_error *e
                    cli_option_table[option].name);
 }
 
-static clv_status execute_several(sweep *s, bench_report *report, clv_error *error) {
+/* Sets the exit status. If nothing was measured, and all for the same reason, this reason is the error. */
+static clv_status judge(cli_invocation *cli, const clv_bench *bench, clv_error *error) {
+  clv_bench_figures row = {.struct_size = sizeof row};
+  bool any = false, differs = false;
+  const char *reason = NULL;
+  for (uint32_t r = 0; clv_bench_row(bench, r, &row); ++r) {
+    any = any || row.is_measured;
+    differs = differs || (row.is_compared && !row.outputs_agree);
+    if (r == 0)
+      reason = row.failure;
+    else if (reason != NULL && (row.failure == NULL || strcmp(row.failure, reason) != 0))
+      reason = NULL;
+  }
+  if (!any && reason != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s", reason);
+  if (!any || differs) cli->exit_status = CLI_EXIT_FAILED;
+  return CLV_OK;
+}
+
+static clv_status execute_several(const sweep *s, clv_bench *bench, clv_error *error) {
   cli_invocation *cli = s->cli;
+  const clv_bench_form form = cli_is_given(cli, OPTION_CSV)        ? CLV_BENCH_CSV
+                              : cli_is_given(cli, OPTION_MARKDOWN) ? CLV_BENCH_MARKDOWN
+                                                                   : (clv_bench_form)cli_form(cli);
+  char *document = NULL;
   CLV__TRY(refuse(cli, OPTION_OPERATORS, error));
   CLV__TRY(refuse(cli, OPTION_TRACE, error));
-  for (uint32_t i = 0; i < s->count && !cli_is_interrupted(); ++i) CLV__TRY(measure_group(s, i, report, error));
-  report->interrupted = cli_is_interrupted();
-  report->base = s->devices.count == 1 ? (s->devices.values[0] != NULL ? s->devices.values[0] : "cpu") : NULL;
-  const bool any = bench_report_has_results(report);
-  const char *reason = any ? NULL : bench_report_common_failure(report);
-  if (reason != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s", reason);
-  if (!any || report->differs) cli->exit_status = CLI_EXIT_FAILED;
-  return bench_report_print(report, error);
+  for (uint32_t i = 0; i < s->count && !cli_is_interrupted(); ++i) CLV__TRY(measure_group(s, i, bench, error));
+  CLV__TRY(judge(cli, bench, error));
+  const clv_status status = clv_bench_table(bench, form, &document, error);
+  return print_document(cli, status, document, error);
 }
 
 /* ---- One configuration ---- */
 
-static clv_status print_json(const bench *b, bench_report *report, clv_error *error) {
-  json_t *root = json_object();
-  bench_row_json(report, 0, root);
-  bench_details_json(b, root);
-  return cli_json_print(b->cli, root, error);
-}
-
-static clv_status execute_one(sweep *s, bench_report *report, clv_error *error) {
+static clv_status execute_one(const sweep *s, clv_bench *bench, clv_error *error) {
   cli_invocation *cli = s->cli;
-  const bench_setting setting = setting_of(s, 0);
-  bench b;
-  clv_status status = bench_prepare(cli, &setting, label_of(s, 0, &setting), &b, error);
-  if (status == CLV_OK) status = bench_burst(&b, &b.extent, error);
-  if (status == CLV_OK) status = bench_conclude(&b, error);
-  if (status == CLV_OK) status = bench_measure_details(&b, error);
-  const bench_result result = {.cli = cli, .setting = &setting, .measured = &b};
-  if (status == CLV_OK) status = bench_report_add(report, &result, error);
-  if (status == CLV_OK) status = cli->json ? print_json(&b, report, error) : bench_print_text(&b, report, error);
-  bench_finish(&b);
+  bench_setting setting = setting_of(s, 0);
+  bench_config config;
+  char *document = NULL;
+  setting.label = label_for(s, 0, &setting);
+  clv_status status = bench_open(cli, &setting, &config, error);
+  const clv_bench_subject subject = bench_subject_of(&setting, &config);
+  const clv_bench_level level = cli->verbose ? CLV_BENCH_ALL : cli->quiet ? CLV_BENCH_BRIEF : CLV_BENCH_USUAL;
+  if (status == CLV_OK) status = clv_bench_measure(bench, &subject, error);
+  if (status == CLV_OK) {
+    status = clv_bench_details(bench, level, cli_form(cli), &document, error);
+    status = print_document(cli, status, document, error);
+  }
+  bench_close(cli, &config);
   return status;
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   sweep s;
-  bench_report report;
+  clv_bench *bench = NULL;
   const int formats = cli->json + cli_is_given(cli, OPTION_CSV) + cli_is_given(cli, OPTION_MARKDOWN);
   if (formats > 1) return cli_usage(cli, error, "give one of --json, --csv and --markdown");
   CLV__TRY(read_sweep(cli, &s, error));
   cli->has_other_devices = s.devices.count > 1 || s.peers.count > 0;
   const bool is_one = s.count == 1 && s.peers.count == 0 && (formats == 0 || cli->json);
-  const bench_shown shown = {.model = s.models.count > 1,
-                             .threads = cli_is_given(cli, OPTION_THREADS),
-                             .batch = cli_is_given(cli, OPTION_BATCH),
-                             .in_flight = cli_is_given(cli, OPTION_IN_FLIGHT),
-                             .comparison = s.peers.count > 0};
-  CLV__TRY(bench_report_init(&report, cli, &shown, s.count * (1 + s.peers.count), error));
-  clv_status status = is_one ? execute_one(&s, &report, error) : execute_several(&s, &report, error);
+  clv_status status = create_bench(&s, is_one, &bench, error);
+  if (status == CLV_OK) status = is_one ? execute_one(&s, bench, error) : execute_several(&s, bench, error);
+  clv_bench_destroy(bench);
   if (cli_is_interrupted()) cli->exit_status = cli_interrupt_status();
   cli_interrupt_keep_end();
   return status;

@@ -1,13 +1,11 @@
 /* Makes a configuration ready to run. See bench.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/trim.h"
 #include "cli/bench/bench.h"
 #include "cli/console.h"
-#include "cli/interrupt.h"
-
-enum { STEP_RUNS_LEAST = 3, STEP_RUNS_MOST = 20, RUNS = 50 };
 
 /* ---- Options ---- */
 
@@ -64,74 +62,55 @@ static clv_status narrow(cli_invocation *cli, const bench_setting *setting, cli_
 
 /* ---- The configuration ---- */
 
-clv_status bench_run_once(bench *b, double *time_ms, clv_error *error) {
-  clv_tensor *outputs = b->rooms != NULL ? b->rooms : b->outputs;
-  if (b->rooms == NULL) memset(outputs, 0, b->output_count * sizeof *outputs);
-  uint64_t start = clv__clock_ns();
-  CLV__TRY(clv_session_run(b->session, b->job.inputs.tensors, b->job.inputs.count, outputs, b->output_count, error));
-  *time_ms = cli_ms(start, clv__clock_ns());
-  return CLV_OK;
-}
-
-static void read_numbers(bench *b) {
-  const cli_invocation *cli = b->cli;
-  const double duration_s = cli_seconds(cli, OPTION_DURATION, 0);
-  b->extent.duration_ns = (uint64_t)(duration_s * 1e9);
-  b->extent.runs = (uint32_t)cli_number(cli, OPTION_RUNS, duration_s > 0 ? 0 : RUNS);
-  b->warmup = (uint32_t)cli_number(cli, OPTION_WARMUP, 5);
-  b->step_runs = b->extent.runs == 0 || b->extent.runs > STEP_RUNS_MOST ? STEP_RUNS_MOST : b->extent.runs;
-  if (b->step_runs < STEP_RUNS_LEAST) b->step_runs = STEP_RUNS_LEAST;
-}
-
-static clv_status open(bench *b, clv_error *error) {
-  cli_invocation *cli = b->cli;
-  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &b->job, error));
-  CLV__TRY(cli_job_plan(cli, &b->job, true, error));
+static clv_status open(cli_invocation *cli, bench_config *c, clv_error *error) {
+  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
+  CLV__TRY(cli_job_plan(cli, &c->job, true, error));
   clv_session_options options;
-  cli_job_session_options(cli, &b->job, &options);
-  b->in_flight = options.in_flight;
-  cli_progress(cli, "compiling %s", b->job.path);
+  cli_job_session_options(cli, &c->job, &options);
+  cli_progress(cli, "compiling %s", c->job.path);
   uint64_t start = clv__clock_ns();
-  CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
-  cli_job_note_compiled(cli, &b->job, b->session);
+  CLV__TRY(clv_session_create(c->job.plan, &options, &c->session, error));
+  cli_job_note_compiled(cli, &c->job, c->session);
   (void)clv__memory_trim();
-  b->compile_ms = cli_ms(start, clv__clock_ns());
-  b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
-  CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));
-  b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
-  b->outputs = clv__arena_allocate_zero(&b->arena, b->output_count, sizeof *b->outputs);
-  if (b->outputs == NULL) return clv__error_memory(error, b->output_count * sizeof *b->outputs);
-  return b->in_flight > 1 ? bench_make_rooms(b, error) : CLV_OK;
+  c->compile_ms = cli_ms(start, clv__clock_ns());
+  return cli_inputs_fill(cli, &c->job, cli_number(cli, OPTION_SEED, 0), error);
 }
 
-static clv_status warm_up(bench *b, clv_error *error) {
-  double ignored;
-  cli_progress(b->cli, "%s: first run", b->label);
-  CLV__TRY(bench_run_once(b, &b->first_run_ms, error));
-  for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
-  return CLV_OK;
-}
-
-clv_status bench_prepare(cli_invocation *cli, const bench_setting *setting, const char *label, bench *b, clv_error *error) {
+clv_status bench_open(cli_invocation *cli, const bench_setting *setting, bench_config *config, clv_error *error) {
   const cli_options *all = cli->options;
   cli_options own = *all;
-  *b = (bench){.cli = cli, .setting = *setting, .label = label};
-  clv__arena_init(&b->arena, cli->allocator);
+  *config = (bench_config){0};
   clv_status status = narrow(cli, setting, &own, error);
   cli->options = &own;
-  read_numbers(b);
-  if (status == CLV_OK) status = open(b, error);
-  if (status == CLV_OK) status = warm_up(b, error);
-  if (status == CLV_OK) b->stop = cli_interrupt_keep();
+  if (status == CLV_OK) status = open(cli, config, error);
   cli->options = all;
   return status;
 }
 
-void bench_finish(bench *b) {
-  clv__efficiency_finish(&b->efficiency);
-  clv_session_destroy(b->session);
-  if (b->cli == NULL) return;
-  bench_samples_finish(&b->samples, b->cli->allocator);
-  cli_job_finish(b->cli, &b->job);
-  clv__arena_finish(&b->arena);
+static uint32_t number_of(const char *text) {
+  return text == NULL ? 0 : (uint32_t)strtoul(text, NULL, 10);
+}
+
+clv_bench_subject bench_subject_of(const bench_setting *setting, const bench_config *config) {
+  clv_bench_subject subject = CLV_BENCH_SUBJECT_INIT;
+  subject.session = config->session;
+  subject.inputs = config->job.inputs.tensors;
+  subject.input_count = config->job.inputs.count;
+  subject.label = setting->label;
+  subject.model = setting->model;
+  subject.model_path = config->job.model_path;
+  subject.devices = setting->devices;
+  subject.thread_count = number_of(setting->threads);
+  subject.batch = number_of(setting->batch);
+  subject.in_flight = number_of(setting->in_flight);
+  subject.load_ms = config->job.load_ms;
+  subject.plan_ms = config->job.plan_ms;
+  subject.compile_ms = config->compile_ms;
+  return subject;
+}
+
+void bench_close(cli_invocation *cli, bench_config *config) {
+  clv_session_destroy(config->session);
+  cli_job_finish(cli, &config->job);
+  *config = (bench_config){0};
 }
