@@ -12,6 +12,7 @@
 #include "info.h"
 #include "plan.h"
 #include "plan_contents.h"
+#include "profile.h"
 #include "report.h"
 #include "session.h"
 #include "session_info.h"

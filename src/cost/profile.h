@@ -85,6 +85,7 @@ typedef struct clv__profile_device {
   clv__profile_operator *operators;
   clv__profile_saving *savings;
   clv__profile_block *blocks;
+  uint32_t nodes_measured;                                   /* by this process; not in the file */
   size_t operator_capacity, saving_capacity, block_capacity; /* capacities of the three arrays above, which are on the heap */
   /* Index of an operator by signature, of a saving by "producer>consumer", of a block by key. */
   clv__map operator_index, saving_index, block_index;
