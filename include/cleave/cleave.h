@@ -8,6 +8,8 @@
 #include "compiled.h"
 #include "context.h"
 #include "devices.h"
+#include "gnn.h"
+#include "gnn_costs.h"
 #include "graph.h"
 #include "info.h"
 #include "plan.h"

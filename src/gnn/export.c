@@ -21,7 +21,7 @@ typedef struct kind {
 } kind;
 
 typedef struct exporting {
-  const clv__gnn_planning *planning;
+  const clv__stages *stages; /* by layer */
   const char *folder;
   bool inlines;
   const clv_allocator *allocator;
@@ -55,7 +55,7 @@ static clv_status write_graph(const exporting *x, const clv_graph *graph, const 
 }
 
 static clv_status write_it(exporting *x, const kind *it, clv_error *error) {
-  const clv__stages *stages = &x->planning->stages[it->layer];
+  const clv__stages *stages = &x->stages[it->layer];
   clv__block_form form = clv__block_form_open(false);
   clv__block block;
   char name[160];
@@ -87,9 +87,9 @@ static clv_status export_part(exporting *x, uint32_t layer, const clv__pep_block
   return write_it(x, &it, error);
 }
 
-clv_status clv__gnn_export(const clv__gnn_planning *planning, const clv__gnn_schedule *schedule, const char *folder, bool inlines,
-                           uint32_t *count, clv_error *error) {
-  exporting x = {.planning = planning, .folder = folder, .inlines = inlines, .allocator = planning->arena.allocator};
+clv_status clv__gnn_export(const clv_allocator *allocator, const clv__stages *stages, const clv__gnn_schedule *schedule,
+                           const char *folder, bool inlines, uint32_t *count, clv_error *error) {
+  exporting x = {.stages = stages, .folder = folder, .inlines = inlines, .allocator = allocator};
   clv_status status = CLV_OK;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create the folder: %s", folder, strerror(errno));

@@ -102,13 +102,14 @@ static clv_status make_cut(clv__gnn_planning *p, const cutting *how, uint32_t in
   else
     CLV__TRY(clv__membership_make(p->arena.allocator, p->graph, k, p->seed, how->cache, &cut->membership, error));
   cut->subgraphs = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->subgraphs);
-  if (cut->subgraphs == NULL) return clv__error_memory(error, k * sizeof *cut->subgraphs);
+  cut->subgraph_cut_edges = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->subgraph_cut_edges);
+  if (cut->subgraphs == NULL || cut->subgraph_cut_edges == NULL) return clv__error_memory(error, k * sizeof *cut->subgraphs);
   CLV__TRY(clv__gnn_planning_subgraphs(p, k, &partitioned, error));
   clv_status status = CLV_OK;
   cut->communication_volume = partitioned.communication_volume;
   for (uint32_t i = 0; i < k && status == CLV_OK; ++i) {
     cut->edge_count += partitioned.subgraphs[i].edge_count;
-    cut->cut_edges += partitioned.subgraphs[i].cut_edge_count;
+    cut->cut_edges += cut->subgraph_cut_edges[i] = partitioned.subgraphs[i].cut_edge_count;
     status = clv__subgraph_sizes_of(&p->arena, &partitioned.subgraphs[i], &cut->subgraphs[i], error);
   }
   clv__partitioned_finish(&partitioned);

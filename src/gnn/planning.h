@@ -16,6 +16,7 @@ typedef struct clv__gnn_cut {
   clv__membership membership;
   uint64_t edge_count, cut_edges, communication_volume;
   clv__subgraph_sizes *subgraphs; /* [k] */
+  uint64_t *subgraph_cut_edges;   /* [k]: in-edges from other subgraphs */
 } clv__gnn_cut;
 
 typedef struct clv__gnn_planning {

@@ -220,7 +220,7 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
     assert_ok(clv__gnn_schedule_of(&arena, again, &schedule, &error), error);
-    assert_ok(clv__gnn_export(&planning, &schedule, folder, k == 1, &written, &error), error);
+    assert_ok(clv__gnn_export(clv__allocator_default(), planning.stages, &schedule, folder, k == 1, &written, &error), error);
     assert_true(written > 0);
     assert_int_equal(check_folder(folder), written);
     strcpy(folder, "/tmp/cleave-gnn-blocks-XXXXXX");

@@ -35,7 +35,8 @@ static clv_status export_layer(const clv__gnn_planning *planning, uint32_t layer
         const clv__gnn_turn *layers[LAYERS] = {&turns[0], &turns[1]};
         clv__machine machine = {.device_count = 1, .pad_step = 1, .queue_depth = 1};
         const clv__gnn_schedule schedule = {&machine, layer + 1, 1, layers};
-        for (int f = 0; f < 2; ++f) CLV__TRY(clv__gnn_export(planning, &schedule, folders[f], f == 1, &count, error));
+        for (int f = 0; f < 2; ++f)
+          CLV__TRY(clv__gnn_export(clv__allocator_default(), planning->stages, &schedule, folders[f], f == 1, &count, error));
       }
     }
   }

@@ -1,10 +1,11 @@
 /* `cleave gnn generate`: writes a seeded random graph as npz. */
-#include "base/clock.h"
+#include <cleave/gnn.h>
+#include <stdio.h>
+#include <time.h>
+
 #include "cli/console.h"
 #include "cli/gnn/gnn.h"
 #include "cli/json.h"
-#include "gnn/data/graph.h"
-#include "report/label.h"
 
 static const cli_gnn_option options[] = {
     {OPTION_RMAT, NULL, NULL},
@@ -14,52 +15,67 @@ static const cli_gnn_option options[] = {
     {OPTION_OUTPUT, "write the graph to FILE, as npz", NULL},
 };
 
-static clv_status print_graph(cli_invocation *cli, const clv__gnn_graph *graph, const char *path, double seconds,
+/* Writes a number with separators: "1,234,567". */
+static const char *grouped(uint64_t number, char text[32]) {
+  char digits[24];
+  size_t count = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)number), used = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0 && (count - i) % 3 == 0) text[used++] = ',';
+    text[used++] = digits[i];
+  }
+  text[used] = '\0';
+  return text;
+}
+
+static clv_status print_graph(cli_invocation *cli, const clv_gnn_graph *graph, const char *path, double seconds,
                               clv_error *error) {
-  const clv__csr *csr = &graph->csr;
-  bool has_features = graph->features.dtype != CLV_DTYPE_NONE;
+  clv_gnn_graph_info info = {.struct_size = sizeof info};
+  char vertices[32], edges[32];
+  clv_gnn_graph_get_info(graph, &info);
   if (cli->json) {
-    char hash[2 * CLV__HASH_BYTES + 1];
-    clv__hash_text(&graph->hash, hash);
     json_t *root = json_object();
     json_object_set_new(root, "file", cli_json_text(path));
-    json_object_set_new(root, "hash", cli_json_text(hash));
-    json_object_set_new(root, "vertices", json_integer(csr->vertex_count));
-    json_object_set_new(root, "edges", json_integer((json_int_t)csr->edge_count));
-    json_object_set_new(root, "features", json_integer(has_features ? graph->features.dims[1] : 0));
+    json_object_set_new(root, "hash", cli_json_text(info.hash));
+    json_object_set_new(root, "vertices", json_integer(info.vertex_count));
+    json_object_set_new(root, "edges", json_integer((json_int_t)info.edge_count));
+    json_object_set_new(root, "features", json_integer((json_int_t)info.feature_count));
     json_object_set_new(root, "seconds", cli_json_real(seconds));
     return cli_json_print(cli, root, error);
   }
   if (cli->quiet) return CLV_OK;
-  clv__text text;
-  char number[CLV__LABEL_BYTES];
-  clv__text_init(&text, cli->allocator);
-  clv__label_name(&text, path);
-  clv__text_append(&text, ": %s vertices, ", clv__label_grouped(csr->vertex_count, number));
-  clv__label_plural(&text, csr->edge_count, "edge");
-  if (has_features) clv__text_append(&text, ", %lld features per vertex", (long long)graph->features.dims[1]);
-  clv__text_append(&text, ", in %.1f s\n", seconds);
-  return cli_print(cli, &text, error);
+  cli_progress_end(cli);
+  printf("%s: %s vertices, %s edge%s", path, grouped(info.vertex_count, vertices), grouped(info.edge_count, edges),
+         info.edge_count == 1 ? "" : "s");
+  if (info.feature_count > 0) printf(", %llu features per vertex", (unsigned long long)info.feature_count);
+  printf(", in %.1f s\n", seconds);
+  return cli_flush(error);
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
+  clv_gnn_generate_options how = CLV_GNN_GENERATE_OPTIONS_INIT;
+  clv_gnn_graph *graph;
+  struct timespec begin, end;
   if (!cli_is_given(cli, OPTION_RMAT)) {
     return cli_usage(cli, error, "option '--rmat SCALE' is missing; the graph will have 2^SCALE vertices");
   }
   if (path == NULL) return cli_usage(cli, error, "option '-o FILE' is missing; it names the file to write the graph to");
-  uint64_t scale = cli_number(cli, OPTION_RMAT, 0), begin_ns = clv__clock_ns();
+  uint64_t scale = cli_number(cli, OPTION_RMAT, 0);
   if (scale > 31)
     return cli_usage(cli, error, "option '--rmat': scale %llu is above the maximum of 31", (unsigned long long)scale);
-  uint32_t edges = (uint32_t)cli_number(cli, OPTION_EDGES_PER_VERTEX, 16);
-  clv__gnn_graph *graph;
-  cli_progress(cli, "generating %llu edges", (unsigned long long)edges << scale);
-  CLV__TRY(clv__gnn_graph_generate(cli->allocator, (uint32_t)scale, edges, (uint32_t)cli_number(cli, OPTION_FEATURES, 0),
-                                   cli_number(cli, OPTION_SEED, 0), &graph, error));
+  how.scale = (uint32_t)scale;
+  how.edges_per_vertex = (uint32_t)cli_number(cli, OPTION_EDGES_PER_VERTEX, 16);
+  how.feature_count = (uint32_t)cli_number(cli, OPTION_FEATURES, 0);
+  how.seed = cli_number(cli, OPTION_SEED, 0);
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  cli_progress(cli, "generating %llu edges", (unsigned long long)how.edges_per_vertex << scale);
+  CLV__TRY(clv_gnn_graph_generate(cli->context, &how, &graph, error));
   cli_progress(cli, "writing %s", path);
-  clv_status status = clv__gnn_graph_write(graph, path, error);
-  if (status == CLV_OK) status = print_graph(cli, graph, path, cli_ms(begin_ns, clv__clock_ns()) / 1e3, error);
-  clv__gnn_graph_destroy(graph);
+  clv_status status = clv_gnn_graph_write(graph, path, error);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+  if (status == CLV_OK) status = print_graph(cli, graph, path, seconds, error);
+  clv_gnn_graph_destroy(graph);
   return status;
 }
 

@@ -14,6 +14,12 @@ static const cli_gnn_verb *const verbs[] = {CLI_GNN_VERBS(CLI_ENTRY)};
 #undef CLI_ENTRY
 extern const cli_command cli_command_gnn;
 
+clv_status cli_no_memory(clv_error *error) {
+  error->status = CLV_OUT_OF_MEMORY;
+  snprintf(error->message, sizeof error->message, "out of memory");
+  return CLV_OUT_OF_MEMORY;
+}
+
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 
 static clv_status find_verb(cli_invocation *cli, const char *name, const cli_gnn_verb **verb, clv_error *error) {

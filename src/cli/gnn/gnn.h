@@ -34,8 +34,10 @@ typedef struct cli_gnn_verb {
   clv_status (*execute)(cli_invocation *cli, clv_error *error);
 } cli_gnn_verb;
 
-/* kset.c: parses a text such as "1,2,10..20" into ascending numbers without repetition, in the arena. A text that cannot be
- * parsed is a usage error. */
+/* kset.c: parses a text such as "1,2,10..20" into ascending numbers without repetition, which the caller frees. A text that
+ * cannot be parsed is a usage error. */
 clv_status cli_kset_parse(cli_invocation *cli, const char *text, uint32_t **ks, uint32_t *count, clv_error *error);
+/* Sets the error for memory that malloc() refused. */
+clv_status cli_no_memory(clv_error *error);
 
 #endif

@@ -1,27 +1,27 @@
-/* The first steps of `cleave gnn plan`, `profile` and `run`: loads the model and the graph, opens the devices, partitions the
- * graph for every k of --kset, reads the cost tables, and chooses a plan. */
+/* The first steps of `cleave gnn plan`, `profile` and `run`: loads the model and the graph, opens the devices, reads the options
+ * of the plan, and makes it. */
 #ifndef CLEAVE_CLI_GNN_JOB_H
 #define CLEAVE_CLI_GNN_JOB_H
 
+#include <cleave/gnn_costs.h>
+
 #include "cli/gnn/gnn.h"
-#include "gnn/planning.h"
 
 typedef struct cli_gnn_job {
   cli_invocation *cli;
   const char *model_path, *graph_path;
-  clv__gnn_model *model;
-  clv__gnn_graph *graph;
+  clv_gnn_model *model;
+  clv_gnn_graph *graph;
   clv_devices *devices;
-  clv__gnn_planning planning;
-  clv__tables tables;
-  clv__choice choice;
-  clv__gnn_plan *plan;             /* the chosen plan */
-  clv__membership *parts;          /* [part_count]: the partitionings from --parts, sorted by k; includes k = 1 */
-  uint32_t part_count;             /* 0: METIS partitions the graph */
-  double load_ms, cut_ms, plan_ms; /* cut_ms: to partition the graph and build the subgraphs */
+  clv_gnn_costs *costs; /* NULL: nominal prices */
+  clv_gnn_plan *plan;
+  uint32_t *ks;          /* of --kset */
+  clv_gnn_parts **parts; /* of --parts */
+  uint32_t part_count;
+  clv_gnn_plan_options options; /* refers to ks, parts and costs */
 } cli_gnn_job;
 
-/* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() read. */
+/* Options that cli_gnn_load() and cli_gnn_options() read, and those that cli_gnn_plan() reads in addition. */
 #define CLI_GNN_JOB_OPTIONS                                                                                                     \
   {OPTION_MODEL, "the model: JSON with its weights in the same folder, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL},           \
       {OPTION_FEATURES, CLI_GNN_FEATURES_HELP, "those of the graph"}, {OPTION_GNN_X, NULL, NULL}, {OPTION_DEVICES, NULL, NULL}, \
@@ -38,17 +38,16 @@ typedef struct cli_gnn_job {
 #define CLI_GNN_HTML_HELP \
   "write a web page: timelines, a comparison of every k, and the predicted and measured time of every block"
 
+/* Sets `job` up, and loads the model and the graph. Finish the job also after an error. */
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
-/* parts.c: reads the files of --parts, if given. If --kset is also given, both must have the same ks. */
-clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
-/* Partitions the graph for every k of --kset, or as in the files of --parts, and for k = 1. */
-clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);
-/* Chooses k and an execution plan per subgraph: sets `choice` and `plan`. */
-clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);
+/* Sets job->options from the arguments, but for those of the choice. With `cuts`, the numbers of subgraphs are those of --kset or
+ * its default, unless --parts is given. */
+clv_status cli_gnn_options(cli_gnn_job *job, bool cuts, clv_error *error);
+/* Makes the plan: sets job->plan. */
+clv_status cli_gnn_plan(cli_gnn_job *job, clv_error *error);
 void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed job */
 
-static inline const clv__chosen_k *cli_gnn_chosen(const cli_gnn_job *job) {
-  return &job->choice.items[job->choice.chosen];
-}
+/* parts.c: reads the files of --parts, if given. If --kset is also given, both must have the same ks. */
+clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
 
 #endif

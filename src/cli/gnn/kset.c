@@ -1,5 +1,6 @@
 /* Parses --kset, a set of subgraph counts. See gnn.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/gnn/gnn.h"
 
@@ -21,8 +22,7 @@ static bool take_number(const char **text, uint32_t *number) {
 }
 
 clv_status cli_kset_parse(cli_invocation *cli, const char *text, uint32_t **ks, uint32_t *count, clv_error *error) {
-  uint32_t *made = clv__arena_allocate_zero(&cli->arena, MOST_KS, sizeof *made), filled = 0;
-  if (made == NULL) return clv__error_memory(error, MOST_KS * sizeof *made);
+  uint32_t made[MOST_KS], filled = 0;
   for (const char *at = text;; ++at) {
     uint32_t first, last;
     bool is_right = take_number(&at, &first);
@@ -45,6 +45,8 @@ clv_status cli_kset_parse(cli_invocation *cli, const char *text, uint32_t **ks, 
   for (uint32_t i = 0; i < filled; ++i) {
     if (*count == 0 || made[*count - 1] != made[i]) made[(*count)++] = made[i];
   }
-  *ks = made;
+  *ks = malloc(*count * sizeof *made);
+  if (*ks == NULL) return cli_no_memory(error);
+  memcpy(*ks, made, *count * sizeof *made);
   return CLV_OK;
 }

@@ -85,8 +85,9 @@ clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, u
   /* The key of clv__gnn_graph_generate(), so that equal seeds give equal features. */
   const uint64_t key = clv__mix64(~clv__mix64(seed));
   CLV__TRY(make_features(graph->allocator, graph->csr.vertex_count, count, key, &drawn, error));
-  clv__release(graph->allocator, graph->features.data);
+  if (!graph->borrows_features) clv__release(graph->allocator, graph->features.data);
   graph->features = drawn;
+  graph->borrows_features = false;
   return CLV_OK;
 }
 

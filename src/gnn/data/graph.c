@@ -48,49 +48,73 @@ void clv__gnn_graph_destroy(clv__gnn_graph *graph) {
   if (graph == NULL) return;
   const clv_allocator *allocator = graph->allocator;
   clv__csr_finish(allocator, &graph->csr);
-  if (!graph->borrows) {
-    clv__release(allocator, graph->features.data);
-    clv__release(allocator, graph->labels.data);
-  }
+  if (!graph->borrows_features) clv__release(allocator, graph->features.data);
+  if (!graph->borrows_labels) clv__release(allocator, graph->labels.data);
   clv__release(allocator, graph);
 }
 
-/* Converts numbers [n, F] to finite f32. */
-static clv_status convert_features(const clv__gnn_graph *graph, const clv_tensor *read, clv_tensor *features, clv_error *error) {
-  const clv_tensor type = clv__tensor_make(CLV_F32, 2, read->dims, NULL);
-  size_t size_bytes, columns = (size_t)read->dims[1];
-  if (!clv__tensor_size_bytes(&type, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
-  float *data = clv__allocate(graph->allocator, size_bytes);
-  if (data == NULL) return clv__error_memory(error, size_bytes);
-  for (size_t i = 0; i < size_bytes / sizeof *data; ++i) {
-    data[i] = (float)clv__tensor_get(read, i);
-    if (isfinite(data[i])) continue;
-    clv__release(graph->allocator, data);
-    return clv__error_set(error, CLV_INVALID_MODEL, "vertex %zu: feature %zu is %g, but must be finite in f32", i / columns,
-                          i % columns, clv__tensor_get(read, i));
+static bool are_features(const clv__gnn_graph *graph, const clv_tensor *tensor) {
+  const unsigned allowed = CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL);
+  return (allowed & CLV__DTYPE_BIT(tensor->dtype)) != 0 && tensor->rank == 2 && tensor->dims[0] == graph->csr.vertex_count &&
+         tensor->dims[1] >= 0;
+}
+
+static clv_status wrong_features(const clv__gnn_graph *graph, const clv_tensor *tensor, clv_status status, clv_error *error) {
+  char type[160];
+  clv__tensor_text(tensor, type, sizeof type);
+  return clv__error_set(error, status, "it is %s; expected numbers [%u, F], one row per vertex", type, graph->csr.vertex_count);
+}
+
+/* Returns the index of the first number that is not finite in f32, or `count`. Writes the others to `to` unless it is NULL. */
+static size_t first_infinite(const clv_tensor *from, size_t count, float *to) {
+  const float *numbers = from->dtype == CLV_F32 ? from->data : NULL;
+  for (size_t i = 0; i < count; ++i) {
+    float number = numbers != NULL ? numbers[i] : (float)clv__tensor_get(from, i);
+    if (!isfinite(number)) return i;
+    if (to != NULL) to[i] = number;
   }
-  *features = type;
-  features->data = data;
+  return count;
+}
+
+static clv_status take_features(clv__gnn_graph *graph, const clv_tensor *given, bool borrows, clv_status wrong,
+                                clv_error *error) {
+  clv_tensor features = *given;
+  size_t count, size_bytes;
+  if (!are_features(graph, given)) return wrong_features(graph, given, wrong, error);
+  features.dtype = CLV_F32;
+  if (!clv__tensor_count(&features, &count) || !clv__tensor_size_bytes(&features, &size_bytes))
+    return clv__error_memory(error, SIZE_MAX);
+  if (count > 0 && given->data == NULL) return clv__error_set(error, wrong, "the features have no data");
+  if (!borrows) features.data = clv__allocate(graph->allocator, size_bytes);
+  if (!borrows && features.data == NULL) return clv__error_memory(error, size_bytes);
+  size_t bad = first_infinite(given, count, borrows ? NULL : features.data);
+  if (bad < count) {
+    if (!borrows) clv__release(graph->allocator, features.data);
+    size_t columns = (size_t)given->dims[1];
+    return clv__error_set(error, wrong, "vertex %zu: feature %zu is %g, but must be finite in f32", bad / columns, bad % columns,
+                          clv__tensor_get(given, bad));
+  }
+  if (!graph->borrows_features) clv__release(graph->allocator, graph->features.data);
+  graph->features = features;
+  graph->borrows_features = borrows;
   return CLV_OK;
 }
 
+clv_status clv__gnn_graph_set_features(clv__gnn_graph *graph, const clv_tensor *features, bool borrows, clv_error *error) {
+  if (borrows && (features->dtype != CLV_F32 || (uintptr_t)features->data % _Alignof(float) != 0))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "features of dtype %s%s cannot be borrowed, only aligned f32: pass CLV_COPY to convert them",
+                          clv_dtype_name(features->dtype), features->dtype == CLV_F32 ? " at an odd address" : "");
+  clv_status status = take_features(graph, features, borrows, CLV_INVALID_ARGUMENT, error);
+  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "features");
+}
+
 clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path, clv_error *error) {
-  clv_tensor read, features;
-  char type[160];
+  clv_tensor read;
   CLV__TRY(clv__npy_read(graph->allocator, path, &read, error));
-  const unsigned allowed = CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL);
-  clv_status status = CLV_OK;
-  if ((allowed & CLV__DTYPE_BIT(read.dtype)) == 0 || read.rank != 2 || read.dims[0] != graph->csr.vertex_count) {
-    clv__tensor_text(&read, type, sizeof type);
-    status = clv__error_set(error, CLV_INVALID_MODEL, "it is %s; expected numbers [%u, F], one row per vertex", type,
-                            graph->csr.vertex_count);
-  }
-  if (status == CLV_OK) status = convert_features(graph, &read, &features, error);
+  clv_status status = take_features(graph, &read, false, CLV_INVALID_MODEL, error);
   clv__release(graph->allocator, read.data);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
-  clv__release(graph->allocator, graph->features.data);
-  graph->features = features;
-  return CLV_OK;
+  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
 }
 
 /* ---- From edges in memory ---- */
@@ -210,6 +234,6 @@ clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph
   CLV__TRY(clv__gnn_graph_wrap(allocator, &csr, NULL, NULL, looped, error));
   (*looped)->features = graph->features;
   (*looped)->labels = graph->labels;
-  (*looped)->borrows = true;
+  (*looped)->borrows_features = (*looped)->borrows_labels = true;
   return CLV_OK;
 }

@@ -10,10 +10,10 @@
 typedef struct clv__gnn_graph {
   const clv_allocator *allocator;
   clv__csr csr;
-  clv_tensor features; /* f32 [vertex_count, F]; dtype none: the graph has no features */
-  clv_tensor labels;   /* i64 [vertex_count]; dtype none: the graph has no labels */
-  clv__hash hash;      /* of the structure: vertices, offsets, sources */
-  bool borrows;        /* another graph owns features and labels and outlives this one */
+  clv_tensor features;                   /* f32 [vertex_count, F]; dtype none: the graph has no features */
+  clv_tensor labels;                     /* i64 [vertex_count]; dtype none: the graph has no labels */
+  clv__hash hash;                        /* of the structure: vertices, offsets, sources */
+  bool borrows_features, borrows_labels; /* another owner outlives this graph: another graph or, for features, the program */
 } clv__gnn_graph;
 
 /* Reads a graph. The file's first bytes and its name's ending determine its format:
@@ -36,9 +36,11 @@ clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, cl
                                clv__gnn_graph **graph, clv_error *error);
 void clv__gnn_graph_destroy(clv__gnn_graph *graph); /* accepts NULL */
 
-/* Set the graph's features, replacing those that it has. clv__gnn_graph_draw_features() draws `count` numbers per vertex from
- * `seed`, uniform in [-1, 1). clv__gnn_graph_read_features() reads numbers [vertex_count, F] from an .npy file; they must be
- * finite in f32. Errors as in clv__gnn_graph_read(). */
+/* Set the graph's features, replacing those that it has. clv__gnn_graph_set_features() takes numbers [vertex_count, F], which
+ * must be finite in f32, and copies them unless `borrows`, for which they must be f32; errors are CLV_INVALID_ARGUMENT.
+ * clv__gnn_graph_draw_features() draws `count` numbers per vertex from `seed`, uniform in [-1, 1).
+ * clv__gnn_graph_read_features() reads an .npy file; errors as in clv__gnn_graph_read(). */
+clv_status clv__gnn_graph_set_features(clv__gnn_graph *graph, const clv_tensor *features, bool borrows, clv_error *error);
 clv_status clv__gnn_graph_draw_features(clv__gnn_graph *graph, uint32_t count, uint64_t seed, clv_error *error);
 clv_status clv__gnn_graph_read_features(clv__gnn_graph *graph, const char *path, clv_error *error);
 

@@ -76,7 +76,6 @@ static clv_status add_outputs(clv__block *block, clv__emitter *emitter, clv_erro
 }
 
 static clv_status build(clv__block *block, clv__builder *builder, clv_error *error) {
-  static const char *const types[] = {[CLV__GNN_SAGE] = "graphsage", [CLV__GNN_GCN] = "gcn", [CLV__GNN_GAT] = "gat"};
   int64_t dims[CLV__LAYER_DIMENSIONS];
   char name[96];
   CLV__TRY(clv__builder_import(builder, "", OPSET, error));
@@ -93,8 +92,8 @@ static clv_status build(clv__block *block, clv__builder *builder, clv_error *err
   }
   CLV__TRY(emitter.status);
   CLV__TRY(add_outputs(block, &emitter, error));
-  snprintf(name, sizeof name, "%s_%s_to_%s", types[block->stages.type], clv__stage_name(block->stages.items[block->first]),
-           clv__stage_name(block->stages.items[block->last - 1]));
+  snprintf(name, sizeof name, "%s_%s_to_%s", clv__gnn_type_name(block->stages.type),
+           clv__stage_name(block->stages.items[block->first]), clv__stage_name(block->stages.items[block->last - 1]));
   const char *kept = clv__arena_string(clv__builder_arena(builder), name, strlen(name));
   if (kept == NULL) return clv__error_memory(error, sizeof name);
   clv__builder_info(builder, kept, "", 9);

@@ -7,6 +7,16 @@
 #include "base/files/file.h"
 #include "gnn/model/model_own.h"
 
+const char *clv__gnn_type_name(clv__gnn_type type) {
+  static const char *const names[] = {[CLV__GNN_SAGE] = "graphsage", [CLV__GNN_GCN] = "gcn", [CLV__GNN_GAT] = "gat"};
+  return names[type];
+}
+
+const char *clv__gnn_activation_name(clv__gnn_activation activation) {
+  static const char *const names[] = {[CLV__GNN_NONE] = "none", [CLV__GNN_RELU] = "relu", [CLV__GNN_ELU] = "elu"};
+  return names[activation];
+}
+
 clv_status clv__gnn_model_create(const clv_allocator *allocator, clv__gnn_type type, uint32_t layer_count, clv__gnn_model **out,
                                  clv_error *error) {
   *out = NULL;

@@ -11,6 +11,10 @@
 typedef enum clv__gnn_type { CLV__GNN_SAGE, CLV__GNN_GCN, CLV__GNN_GAT } clv__gnn_type;
 typedef enum clv__gnn_activation { CLV__GNN_NONE, CLV__GNN_RELU, CLV__GNN_ELU } clv__gnn_activation;
 
+/* "graphsage", "gcn", "gat"; "none", "relu", "elu": as in the JSON of models. */
+const char *clv__gnn_type_name(clv__gnn_type type);
+const char *clv__gnn_activation_name(clv__gnn_activation activation);
+
 /* The meaning of the weights, by type:
  *   SAGE  mean of in-neighbours (0 if there are none) times `neighbour` + bias, plus the vertex itself times `self`
  *   GCN   with self loops, each edge u -> v weighing 1 / sqrt(d(u) d(v)), d counting in-edges: sum times `neighbour`, + bias

@@ -18,6 +18,9 @@ clv_status clv__gnn_weight_copy(clv__gnn_model *model, const char *name, const c
 clv_status clv__gnn_model_check_chain(const clv__gnn_model *model, clv_error *error);
 
 clv_status clv__gnn_model_read_onnx(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error);
+/* Like clv__gnn_model_read_onnx(), but from memory, and without external data. `name` replaces the path in messages. */
+clv_status clv__gnn_model_read_onnx_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, const char *name,
+                                           clv__gnn_model **model, clv_error *error);
 /* `text` is the content of `path`. */
 clv_status clv__gnn_model_read_json(const clv_allocator *allocator, const char *path, const char *text, size_t size_bytes,
                                     clv__gnn_model **model, clv_error *error);

@@ -332,19 +332,34 @@ static clv_status read_model(const clv__finder *f, clv__gnn_model **model) {
   return status == CLV_OK ? clv__gnn_model_prove(f, *model) : status;
 }
 
-clv_status clv__gnn_model_read_onnx(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error) {
-  clv_graph *graph;
+/* Recognises the model in `graph`, and destroys the graph. */
+static clv_status recognise(const clv_allocator *allocator, clv_graph *graph, const char *name, clv__gnn_model **model,
+                            clv_error *error) {
   clv__finder finder;
-  *model = NULL;
-  CLV__TRY(clv__onnx_load_file(allocator, path, &graph, error));
   clv_status status = clv__finder_init(&finder, allocator, graph, error);
   if (status == CLV_OK) status = read_model(&finder, model);
   if (status != CLV_OK) {
     clv__gnn_model_destroy(*model);
     *model = NULL;
-    clv__error_prefix(error, status, "%s", path);
+    clv__error_prefix(error, status, "%s", name);
   }
   clv__finder_finish(&finder);
   clv__graph_destroy(graph);
   return status;
+}
+
+clv_status clv__gnn_model_read_onnx(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error) {
+  clv_graph *graph;
+  *model = NULL;
+  CLV__TRY(clv__onnx_load_file(allocator, path, &graph, error));
+  return recognise(allocator, graph, path, model, error);
+}
+
+clv_status clv__gnn_model_read_onnx_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, const char *name,
+                                           clv__gnn_model **model, clv_error *error) {
+  clv_graph *graph;
+  *model = NULL;
+  clv_status status = clv__onnx_load_memory(allocator, data, size_bytes, false, &graph, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", name);
+  return recognise(allocator, graph, name, model, error);
 }

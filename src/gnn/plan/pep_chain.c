@@ -40,12 +40,11 @@ static void set_block(const clv__stages *stages, uint32_t first, uint32_t last, 
 }
 
 void clv__chain_of(const clv__stages *stages, clv__chain *chain) {
-  static const char *const types[] = {[CLV__GNN_SAGE] = "graphsage", [CLV__GNN_GCN] = "gcn", [CLV__GNN_GAT] = "gat"};
   const clv__gnn_layer *layer = stages->layer;
   *chain = (clv__chain){.stage_count = stages->count};
   char heads[32] = "";
   if (stages->type == CLV__GNN_GAT) snprintf(heads, sizeof heads, "%ux", layer->heads);
-  snprintf(chain->layer, sizeof chain->layer, "%s-%u-%s%u%s-%s", types[stages->type], layer->in, heads, layer->out,
+  snprintf(chain->layer, sizeof chain->layer, "%s-%u-%s%u%s-%s", clv__gnn_type_name(stages->type), layer->in, heads, layer->out,
            stages->type == CLV__GNN_GAT && !layer->concat ? "-mean" : "", stages->storage == CLV_BF16 ? "bf16" : "f32");
   memcpy(chain->stages, stages->items, stages->count * sizeof *stages->items);
   for (uint32_t first = 0; first < stages->count; ++first) {

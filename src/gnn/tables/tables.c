@@ -205,3 +205,22 @@ clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhe
   tables->overheads[at] = made;
   return CLV_OK;
 }
+
+/* ---- Copies ---- */
+
+clv_status clv__tables_copy(clv__tables *tables, const clv__tables *from, clv_error *error) {
+  for (uint32_t d = 0; d < from->device_count; ++d)
+    CLV__TRY(clv__tables_put_device(tables, from->devices[d].name, from->devices[d].fingerprint, error));
+  for (uint32_t t = 0; t < from->table_count; ++t) {
+    const clv__block_table *table = &from->tables[t];
+    for (uint32_t p = 0; p < table->point_count; ++p)
+      CLV__TRY(clv__tables_put(tables, table->device, table->layer, table->first, table->last, &table->points[p], error));
+  }
+  for (uint32_t c = 0; c < from->copy_count; ++c) {
+    const clv__copy_table *copy = &from->copies[c];
+    for (uint32_t p = 0; p < copy->point_count; ++p)
+      CLV__TRY(clv__tables_put_copy(tables, copy->from, copy->to, &copy->points[p], error));
+  }
+  for (uint32_t o = 0; o < from->overhead_count; ++o) CLV__TRY(clv__tables_put_overhead(tables, &from->overheads[o], error));
+  return clv__tables_fit(tables, error);
+}

@@ -125,6 +125,8 @@ clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhe
 clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
 /* Makes the check of clv__tables_put_device() without adding the device. A device that is not in the tables is not an error. */
 clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
+/* Adds all points, overheads and devices of `from` to tables that do not have them yet, and fits the tables. */
+clv_status clv__tables_copy(clv__tables *tables, const clv__tables *from, clv_error *error);
 /* Sorts and fits all tables. The same points give the same tables, in any insertion order. */
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_REPORT_GNN_HTML_H
 #define CLEAVE_REPORT_GNN_HTML_H
 
-#include "report/gnn/account.h"
+#include "gnn/run/account.h"
 
 /* Appends a complete HTML document. */
 void clv__report_gnn_html(const clv__gnn_account *account, clv__text *text);

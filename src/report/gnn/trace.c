@@ -1,9 +1,6 @@
 /* See trace.h. */
 #include "report/gnn/trace.h"
 
-#include "base/error.h"
-#include "base/files/file.h"
-
 static void append_device(clv__text *text, uint32_t device, const char *name) {
   clv__text_append(text, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"name\": \"thread_name\", \"args\": {\"name\": \"", device);
   for (const char *at = name; *at != '\0'; ++at) {
@@ -36,22 +33,16 @@ static void append_task(clv__text *text, const clv__gnn_task *task, const clv__s
   append_span(text, task, "lay out", task->computed_ns, task->end_ns);
 }
 
-clv_status clv__report_gnn_trace(const clv_allocator *allocator, const clv__gnn_record *record, const clv__machine *machine,
-                                 const clv__stages *stages, const char *path, clv_error *error) {
-  clv__text text;
-  clv__text_init(&text, allocator);
-  clv__text_append(&text, "{\"traceEvents\": [\n");
+void clv__report_gnn_trace(const clv__gnn_record *record, const clv__machine *machine, const clv__stages *stages,
+                           clv__text *text) {
+  clv__text_append(text, "{\"traceEvents\": [\n");
   for (uint32_t d = 0; d < machine->device_count; ++d) {
-    if (d > 0) clv__text_append(&text, ",\n");
-    append_device(&text, d, machine->devices[d].name);
+    if (d > 0) clv__text_append(text, ",\n");
+    append_device(text, d, machine->devices[d].name);
   }
   for (uint32_t t = 0; t < record->task_count; ++t) {
     const clv__gnn_task *task = &record->tasks[t];
-    if (task->end_ns > 0) append_task(&text, task, &stages[task->layer]);
+    if (task->end_ns > 0) append_task(text, task, &stages[task->layer]);
   }
-  clv__text_append(&text, "\n]}\n");
-  clv_status status =
-      text.failed ? clv__error_memory(error, text.size_bytes) : clv__file_write(path, text.data, text.size_bytes, error);
-  clv__text_finish(&text);
-  return status;
+  clv__text_append(text, "\n]}\n");
 }

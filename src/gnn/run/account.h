@@ -1,7 +1,7 @@
 /* The predicted times of a GNN plan and the measured times of a run, by task, block, layer and device. Texts, JSON and the page
  * show these figures. */
-#ifndef CLEAVE_REPORT_GNN_ACCOUNT_H
-#define CLEAVE_REPORT_GNN_ACCOUNT_H
+#ifndef CLEAVE_GNN_RUN_ACCOUNT_H
+#define CLEAVE_GNN_RUN_ACCOUNT_H
 
 #include "gnn/plan/plan.h"
 #include "gnn/run/run.h"

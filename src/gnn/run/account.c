@@ -1,6 +1,6 @@
 /* See account.h. Simulates the plan again, because a plan does not contain its tasks. A task in the record of a run is the same
  * as a simulated one if layer, turn, block and device are equal. */
-#include "report/gnn/account.h"
+#include "gnn/run/account.h"
 
 #include <stdio.h>
 
