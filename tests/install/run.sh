@@ -3,7 +3,7 @@
 # them. Then builds the installed plugin template as its author would, and checks every way in which Cleave finds the plugin.
 # usage: run.sh BUILD_DIR MAKE_MODEL
 set -euo pipefail
-build=$1 make_model=$2
+build=$1 make_model=$2 models=$(cd "$(dirname "$0")/../gnn/models" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/usr" >/dev/null
@@ -13,7 +13,7 @@ test -x "$work/usr/share/cleave/torch_to_ir.py"
 library=$(dirname "$(find "$work/usr" -name libcleave.so)")
 export PKG_CONFIG_PATH=$library/pkgconfig LD_LIBRARY_PATH=$library
 "$make_model" "$work/model.onnx"
-for example in minimal run_model own_backend; do
+for example in minimal run_model own_backend gnn; do
   # shellcheck disable=SC2046
   cc -std=c11 -Wall -Wextra -Wpedantic -Werror "$documents/examples/$example.c" $(pkg-config --cflags --libs cleave) -o "$work/$example"
 done
@@ -25,6 +25,10 @@ for folder in "$work" "$work/build"; do
   for devices in cpu npu,cpu; do
     "$folder/run_model" "$work/model.onnx" "$devices" | tee "$work/out"
     grep -qF 'y f32[' "$work/out"
+  done
+  for model in graphsage_script.onnx gat.json; do
+    "$folder/gnn" "$models/$model" npu,cpu | tee "$work/out"
+    grep -q '^out \[1024,[0-9]*\] from [1-9]' "$work/out"
   done
   "$folder/own_backend" "$work/model.onnx" | tee "$work/out"
   grep -q "^y: [0-9].*; 'mine' ran [1-9]" "$work/out"
