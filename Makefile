@@ -5,7 +5,8 @@
 #   make sweeps     runs the other checks of continuous integration: lint, threads, OpenCL, frameworks, pages (test-all: everything)
 #   make bench      compares speed with ONNX Runtime and OpenVINO; BENCH='resnet50 --threads 2' selects a part
 #   make lint, make format, make coverage (docs/operators.md), make conformance (the report in docs/), make install PREFIX=/usr/local DESTDIR=
-.PHONY: build demo test sweeps test-all bench lint format coverage conformance install clean
+#   make wheel      builds the Python package as a wheel in dist/
+.PHONY: build demo test sweeps test-all bench lint format coverage conformance install wheel clean
 
 PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
@@ -55,6 +56,9 @@ coverage: build
 
 conformance: build
 	@python3 tools/conformance.py --write
+
+wheel: build
+	@tools/wheel
 
 install: build
 	@cmake --install build --prefix $(PREFIX)

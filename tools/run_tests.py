@@ -122,6 +122,7 @@ LONGER = [
     ("GNN plans, every one", 400, "build-asan/tests/cleave_tests gnn/test_exact", dict(SANITIZERS, CLEAVE_TEST_ALL="1")),
     ("GNNs, more", 300, f"{PYTHON} tests/python/test_gnn.py --all", {}),
     ("blocks of GNNs in other runtimes, every one", 400, f"{PYTHON} tests/python/test_gnn_blocks.py --all", {}),
+    ("Python package, as a wheel", 600, "tools/wheel --try", {}),
     ("Python package, 10,000 sessions", 300, f"{PYTHON} tests/python/test_package.py --all", {}),
     ("limits of memory and threads, every one", 900, f"{PYTHON} tests/python/test_limits.py --full", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
