@@ -201,6 +201,12 @@ static clv_status read_all(clv__ep_options *options, const char *const *keys, co
   repeated specs = {clv__ep_take(&options->arena, count + 1, sizeof(char *)), 0};
   repeated devices = {clv__ep_take(&options->arena, count + 1, sizeof(char *)), 0};
   if (specs.items == NULL || devices.items == NULL) return clv__ep_no_memory(error);
+  for (size_t i = 0; i < count; ++i) {
+    if (strcmp(keys[i], "ep.context_enable") != 0 || strcmp(values[i], "1") != 0) continue;
+    return clv__ep_error(error, CLV_NOT_SUPPORTED,
+                         "ep.context_enable: the provider makes no EPContext nodes; it caches executables itself (option "
+                         "cache_dir), and `cleave compile` compiles a model ahead of time");
+  }
   TRY(read_specs(options, keys, values, count, &specs, error));
   for (size_t i = 0; i < count; ++i) {
     const char *key = keys[i] + sizeof PREFIX - 1;

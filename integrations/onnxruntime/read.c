@@ -17,33 +17,58 @@ clv_dtype clv__ep_dtype(int ort_dtype) {
   }
 }
 
-/* The functions of ONNX Runtime that count and fill a list. */
-typedef OrtStatus *(*count_fn)(const void *owner, size_t *count);
-typedef OrtStatus *(*fill_fn)(const void *owner, const OrtValueInfo **items, size_t count);
+static clv_status count_values(const clv__ep *provider, const void *owner, clv__ep_list list, size_t *count, clv_error *error) {
+  switch (list) {
+    case CLV__EP_GRAPH_INPUTS:
+      ORT(provider, Graph_GetNumInputs, owner, count);
+      break;
+    case CLV__EP_GRAPH_OUTPUTS:
+      ORT(provider, Graph_GetNumOutputs, owner, count);
+      break;
+    case CLV__EP_GRAPH_INITIALIZERS:
+      ORT(provider, Graph_GetNumInitializers, owner, count);
+      break;
+    case CLV__EP_NODE_INPUTS:
+      ORT(provider, Node_GetNumInputs, owner, count);
+      break;
+    case CLV__EP_NODE_OUTPUTS:
+      ORT(provider, Node_GetNumOutputs, owner, count);
+      break;
+    case CLV__EP_NODE_CAPTURES:
+      ORT(provider, Node_GetNumImplicitInputs, owner, count);
+      break;
+  }
+  return CLV_OK;
+}
 
 clv_status clv__ep_read_values(const clv__ep *provider, const void *owner, clv__ep_list list, clv__ep_arena *arena,
                                clv__ep_values *values, clv_error *error) {
-  const OrtApi *api = provider->api;
-  const struct {
-    count_fn count;
-    fill_fn fill;
-    const char *name;
-  } readers[] = {
-      [CLV__EP_GRAPH_INPUTS] = {(count_fn)api->Graph_GetNumInputs, (fill_fn)api->Graph_GetInputs, "Graph_GetInputs"},
-      [CLV__EP_GRAPH_OUTPUTS] = {(count_fn)api->Graph_GetNumOutputs, (fill_fn)api->Graph_GetOutputs, "Graph_GetOutputs"},
-      [CLV__EP_GRAPH_INITIALIZERS] = {(count_fn)api->Graph_GetNumInitializers, (fill_fn)api->Graph_GetInitializers,
-                                      "Graph_GetInitializers"},
-      [CLV__EP_NODE_INPUTS] = {(count_fn)api->Node_GetNumInputs, (fill_fn)api->Node_GetInputs, "Node_GetInputs"},
-      [CLV__EP_NODE_OUTPUTS] = {(count_fn)api->Node_GetNumOutputs, (fill_fn)api->Node_GetOutputs, "Node_GetOutputs"},
-      [CLV__EP_NODE_CAPTURES] = {(count_fn)api->Node_GetNumImplicitInputs, (fill_fn)api->Node_GetImplicitInputs,
-                                 "Node_GetImplicitInputs"},
-  };
   values->count = 0;
-  TRY(clv__ep_check(api, readers[list].count(owner, &values->count), readers[list].name, error));
+  TRY(count_values(provider, owner, list, &values->count, error));
   values->items = clv__ep_take(arena, values->count, sizeof *values->items);
   if (values->items == NULL) return clv__ep_no_memory(error);
   if (values->count == 0) return CLV_OK;
-  return clv__ep_check(api, readers[list].fill(owner, values->items, values->count), readers[list].name, error);
+  switch (list) {
+    case CLV__EP_GRAPH_INPUTS:
+      ORT(provider, Graph_GetInputs, owner, values->items, values->count);
+      break;
+    case CLV__EP_GRAPH_OUTPUTS:
+      ORT(provider, Graph_GetOutputs, owner, values->items, values->count);
+      break;
+    case CLV__EP_GRAPH_INITIALIZERS:
+      ORT(provider, Graph_GetInitializers, owner, values->items, values->count);
+      break;
+    case CLV__EP_NODE_INPUTS:
+      ORT(provider, Node_GetInputs, owner, values->items, values->count);
+      break;
+    case CLV__EP_NODE_OUTPUTS:
+      ORT(provider, Node_GetOutputs, owner, values->items, values->count);
+      break;
+    case CLV__EP_NODE_CAPTURES:
+      ORT(provider, Node_GetImplicitInputs, owner, values->items, values->count);
+      break;
+  }
+  return CLV_OK;
 }
 
 clv_status clv__ep_read_nodes(const clv__ep *provider, const OrtGraph *graph, clv__ep_arena *arena, clv__ep_nodes *nodes,
@@ -61,6 +86,15 @@ clv_status clv__ep_value_name(const clv__ep *provider, const OrtValueInfo *value
   return CLV_OK;
 }
 
+/* Whether a dimension's name says nothing. Exporters give such names to all unknown dimensions, whose sizes then differ. */
+static bool is_placeholder(const char *symbol) {
+  static const char *const words[] = {"", "?", "-1", "None", "none", "unknown", "unk", "dynamic"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
+    if (strcmp(symbol, words[i]) == 0) return true;
+  }
+  return false;
+}
+
 static clv_status read_dims(const clv__ep *provider, const OrtTensorInfo *info, clv_tensor *type,
                             const char *symbols[CLV_MAX_RANK], clv_error *error) {
   size_t rank;
@@ -76,7 +110,7 @@ static clv_status read_dims(const clv__ep *provider, const OrtTensorInfo *info, 
   ORT(provider, GetDimensions, info, type->dims, rank);
   ORT(provider, GetSymbolicDimensions, info, symbols, rank);
   for (size_t i = 0; i < rank; ++i) {
-    if (type->dims[i] >= 0 || (symbols[i] != NULL && symbols[i][0] == '\0')) symbols[i] = NULL;
+    if (type->dims[i] >= 0 || (symbols[i] != NULL && is_placeholder(symbols[i]))) symbols[i] = NULL;
     if (type->dims[i] < 0) type->dims[i] = CLV_DIM_UNKNOWN;
   }
   return CLV_OK;

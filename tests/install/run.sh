@@ -37,6 +37,9 @@ if "$work/run_model" "$work/nothing.onnx" 2>"$work/error"; then echo "a missing 
 grep -q 'nothing.onnx' "$work/error"
 objdump -p "$library/libcleave.so" >"$work/out" # not a pipe: grep -q would close it before objdump is done
 grep -q 'SONAME *libcleave.so.0' "$work/out"
+provider=$library/libcleave_onnxruntime_ep.so # ONNX Runtime loads it from there: it must find libcleave beside itself
+test "$(nm -D --defined-only "$provider" | awk '{print $3}' | tr '\n' ' ')" = 'CreateEpFactories ReleaseEpFactory '
+test "$(env -u LD_LIBRARY_PATH ldd "$provider" | awk '/libcleave/ {print $3}')" = "$library/libcleave.so.0"
 
 # ---- A plugin from outside ----
 cleave=$work/usr/bin/cleave plugin=$work/template/cleave_template.so

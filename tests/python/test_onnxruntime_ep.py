@@ -404,6 +404,9 @@ def shapes(tally, _):
     inner = model_of([helper.make_node("Concat", ["x", "x"], ["c"], axis=0), helper.make_node("Relu", ["c"], ["y"])], [value("x", F32, ["N"])], [value("y", F32, ["M"])])
     inner.graph.value_info.append(value("c", F32, [17]))
     tally.add("an inner value of another size than declared", difference(inner, {"x": np.ones(3, np.float32)}))
+    nameless = model_of([helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Relu", ["z"], ["w"])], [value("x", F32, ["?"]), value("z", F32, ["?"])],
+                        [value("y", F32, ["?"]), value("w", F32, ["?"])])
+    tally.add("the name '?' of two different sizes", difference(nameless, {"x": np.ones(3, np.float32), "z": np.ones(4, np.float32)}))
     scalar = model_of([helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0)], [value("x", F32, ["N"])], [value("y", F32, [])])
     tally.add("a scalar", difference(scalar, {"x": np.ones(3, np.float32)}))
     through = model_of([helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Shape", ["w"], ["z"])], [value("x", F32, ["N"])],
@@ -512,6 +515,11 @@ def errors(tally, _):
                           ({"capture": "often"}, "off, on, auto"), ({"precision": "f8"}, "f32, bf16"), ({"device_time_limit": "-1"}, "a number of seconds"),
                           ({"report": "/nowhere/report.json"}, "/nowhere/report.json"), ({"devices": "npu", "npu_spec": "/nowhere.json"}, "/nowhere.json")]:
         tally.add(f"error: {given}", expect(error_of(lambda: session(relu, **given)), *parts))
+    settings = onnxruntime.SessionOptions()
+    settings.add_session_config_entry("ep.context_enable", "1")
+    settings.add_provider_for_devices(devices, {})
+    text = error_of(lambda: onnxruntime.InferenceSession(relu.SerializeToString(), settings, enable_fallback=0))
+    tally.add("error: EPContext models", expect(text, "ep.context_enable", "cleave compile"))
     reshape = model_of([helper.make_node("Reshape", ["x", "s"], ["y"], name="form")], [value("x", F32, ["N"]), value("s", I64, [2])], [value("y", F32, ["a", "b"])])
     kept = session(reshape)
     text = error_of(lambda: kept.run(None, {"x": np.ones(6, np.float32), "s": np.array([4, 3])}))
