@@ -76,6 +76,7 @@ SWEEPS = [
     ("build", 240, cmake_build("release", "-DCLEAVE_BENCH=ON", "-DCLEAVE_PYTHON=ON", f"-DPython_EXECUTABLE={ROOT}/{PYTHON}"), {}),
     ("lint", 120, "tools/lint", {}),
     ("binary interface", 30, "python3 tools/check_abi.py --types --library build/libcleave.so && python3 tests/python/test_abi.py --types", {}),
+    ("man pages and completions", 120, f"{PYTHON} tests/python/test_manual.py", {}),
     ("execution, thread sanitizer", 300, f"{cmake_build('tsan')} && {ctest('build-tsan')}", ONE_THREAD),
     ("build, address and undefined sanitizers", 300, cmake_build("asan"), {}),
     ("unit tests of kernels, drivers and frameworks, sanitizers", 300, ctest("build-asan", "-R", ELSEWHERE), SANITIZERS),

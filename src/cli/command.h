@@ -19,7 +19,8 @@
   X(profile)            \
   X(gnn)                \
   X(cache)              \
-  X(check_backend)
+  X(check_backend)      \
+  X(completion)
 
 /* CLI_IN(plan) is the bit of `cleave plan` in cli_option.commands. */
 #define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,
@@ -31,6 +32,7 @@ enum { CLI_COMMANDS(CLI_COMMAND_INDEX) CLI_COMMAND_COUNT };
 enum { CLI_EXIT_DONE = 0, CLI_EXIT_FAILED = 1, CLI_EXIT_USAGE = 2 };
 
 typedef struct cli_options cli_options;
+struct cli_topic; /* manual/topic.h */
 
 /* One invocation of the command. */
 typedef struct cli_invocation {
@@ -57,6 +59,9 @@ typedef struct cli_command {
   /* For a command with verbs: prints the help of one verb, or of the whole command if `verb` is NULL. NULL for other commands,
    * whose help cli_help_command() prints. */
   clv_status (*help)(cli_invocation *cli, const char *verb, clv_error *error);
+  /* For a command with verbs: describes verb `index`, except the fields `name` and `command`. Returns false if there are fewer
+   * verbs. NULL for other commands. */
+  bool (*describe_verb)(uint32_t index, struct cli_topic *topic);
 } cli_command;
 
 extern const cli_command *const cli_commands[CLI_COMMAND_COUNT];

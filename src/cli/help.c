@@ -5,7 +5,6 @@
 #include "base/environment.h"
 #include "cli/console.h"
 #include "cli/options/options.h"
-#include "place/place.h"
 
 enum {
   HELP_COLUMN = 27,
@@ -51,26 +50,44 @@ static size_t entry_indent(const char *line) {
   return begin + word + strspn(line + begin + word, " ");
 }
 
-void cli_help_text(const char *text) {
-  while (*text != '\0') {
-    if (*text == ' ') {
-      size_t indent = entry_indent(text), length = strcspn(text, "\n");
-      printf("%.*s", (int)indent - 1, text);
-      print_words(text + indent, length - indent, (int)indent - 1, (int)indent);
-      text += length + (text[length] == '\n');
-      continue;
-    }
-    char paragraph[2048];
-    size_t used = 0, length;
-    do {
-      length = strcspn(text, "\n");
-      int written = snprintf(paragraph + used, sizeof paragraph - used, "%s%.*s", used > 0 ? " " : "", (int)length, text);
-      used += written < 0 ? 0 : (size_t)written;
-      if (used >= sizeof paragraph) used = sizeof paragraph - 1;
-      text += length + (text[length] == '\n');
-    } while (length >= FULL_LINE && *text != '\0' && *text != ' ');
-    print_words(paragraph, used, 0, 0);
+const char *cli_paragraph_next(const char *text, char *word, size_t word_bytes, char *paragraph, size_t paragraph_bytes) {
+  if (*text == '\0') return NULL;
+  word[0] = paragraph[0] = '\0';
+  size_t used = 0, length = strcspn(text, "\n");
+  if (*text == ' ') {
+    size_t begin = strspn(text, " "), indent = entry_indent(text);
+    snprintf(word, word_bytes, "%.*s", (int)strcspn(text + begin, " \n"), text + begin);
+    snprintf(paragraph, paragraph_bytes, "%.*s", (int)(length - indent), text + indent);
+    return text + length + (text[length] == '\n');
   }
+  do {
+    length = strcspn(text, "\n");
+    int written = snprintf(paragraph + used, paragraph_bytes - used, "%s%.*s", used > 0 ? " " : "", (int)length, text);
+    used += written < 0 ? 0 : (size_t)written;
+    if (used >= paragraph_bytes) used = paragraph_bytes - 1;
+    text += length + (text[length] == '\n');
+  } while (length >= FULL_LINE && *text != '\0' && *text != ' ');
+  return text;
+}
+
+void cli_help_text(const char *text) {
+  char word[64], paragraph[2048];
+  for (const char *next; (next = cli_paragraph_next(text, word, sizeof word, paragraph, sizeof paragraph)) != NULL; text = next) {
+    size_t indent = word[0] != '\0' ? entry_indent(text) : 0;
+    int lead = indent > 0 ? (int)indent - 1 : 0;
+    printf("%.*s", lead, text);
+    print_words(paragraph, strlen(paragraph), lead, (int)indent);
+  }
+}
+
+const char *cli_variable(uint32_t index, const char **help, const char **values) {
+  for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {
+    if (clv__variables[i].help == NULL || index-- > 0) continue;
+    *help = clv__variables[i].help;
+    *values = clv__variables[i].values;
+    return clv__variables[i].name;
+  }
+  return NULL;
 }
 
 void cli_help(const cli_invocation *cli) {
@@ -88,13 +105,11 @@ void cli_help(const cli_invocation *cli) {
     print_words(command->summary, strlen(command->summary), used, used + 1);
   }
   printf("\n%sEnvironment%s (options take precedence)\n", cli_begin(cli, CLI_BOLD), cli_reset(cli));
-  for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {
-    const clv__variable_info *variable = &clv__variables[i];
-    if (variable->help == NULL) continue;
+  const char *name, *help, *values;
+  for (uint32_t i = 0; (name = cli_variable(i, &help, &values)) != NULL; ++i) {
     char text[256];
-    int length = snprintf(text, sizeof text, "%s%s%s", variable->help, variable->values != NULL ? ": " : "",
-                          variable->values != NULL ? variable->values : "");
-    int used = printf("  %-20s", variable->name);
+    int length = snprintf(text, sizeof text, "%s%s%s", help, values != NULL ? ": " : "", values != NULL ? values : "");
+    int used = printf("  %-20s", name);
     if (length > 0) print_words(text, strlen(text), used, used + 1);
   }
   printf(
@@ -141,9 +156,8 @@ void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   }
   if ((cli_option_table[OPTION_STRATEGY].commands >> index & 1) != 0) {
     printf("\n%sStrategies%s\n", bold, reset);
-    for (const clv__strategy *const *strategy = clv__strategies; *strategy != NULL; ++strategy) {
-      print_wrapped((*strategy)->summary, printf("  %s", (*strategy)->name));
-    }
+    const char *name, *summary;
+    for (uint32_t i = 0; (name = cli_strategy(i, &summary)) != NULL; ++i) print_wrapped(summary, printf("  %s", name));
   }
   printf("\n%sExamples%s\n%s", bold, reset, command->examples);
 }

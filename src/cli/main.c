@@ -6,6 +6,7 @@
 
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/manual/topic.h"
 #include "cli/options/options.h"
 
 #define CLI_DECLARE(verb) extern const cli_command cli_command_##verb;
@@ -104,6 +105,10 @@ static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv
     cli_help(cli);
     return CLV_OK;
   }
+  if (strcmp(first, "help") == 0 && strcmp(arguments[2], "--man") == 0)
+    return cli_man_print(cli, count > 3 ? arguments[3] : NULL, count > 4 ? arguments[4] : NULL, error);
+  if (strcmp(first, "help") == 0 && strcmp(arguments[2], "--man-pages") == 0 && count == 4)
+    return cli_man_write_all(cli, arguments[3], error);
   if (strcmp(first, "help") == 0) {
     CLV__TRY(find_command(cli, arguments[2], &command, error));
     return help_command(cli, command, count > 3 ? arguments[3] : NULL, error);

@@ -10,6 +10,10 @@ cmake --install "$build" --prefix "$work/usr" >/dev/null
 documents=$work/usr/share/doc/cleave
 for file in "$documents"/{README.md,LICENSE,docs/runtime.md,docs/backend-guide.md} "$work"/usr/share/cleave/torch_to_ir.py; do test -s "$file"; done
 test -x "$work/usr/share/cleave/torch_to_ir.py"
+for page in cleave cleave-plan cleave-gnn-run; do grep -q '^.TH' "$work/usr/share/man/man1/$page.1"; done
+for file in bash-completion/completions/cleave zsh/site-functions/_cleave fish/vendor_completions.d/cleave.fish; do
+  grep -q 'Completion of `cleave`' "$work/usr/share/$file"
+done
 library=$(dirname "$(find "$work/usr" -name libcleave.so)")
 export PKG_CONFIG_PATH=$library/pkgconfig LD_LIBRARY_PATH=$library
 "$make_model" "$work/model.onnx"

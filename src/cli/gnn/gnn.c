@@ -4,6 +4,7 @@
 
 #include "cli/console.h"
 #include "cli/gnn/gnn.h"
+#include "cli/manual/topic.h"
 
 #define CLI_DECLARE(verb) extern const cli_gnn_verb cli_gnn_verb_##verb;
 CLI_GNN_VERBS(CLI_DECLARE)
@@ -100,6 +101,14 @@ static void help_all(const cli_invocation *cli) {
   printf("%s\n'cleave gnn VERB --help' shows the options of a verb.\n", command->examples);
 }
 
+/* The option with the verb's help texts. */
+static cli_option option_of(const cli_gnn_option *used) {
+  cli_option option = cli_option_table[used->id];
+  if (used->help != NULL) option.help = used->help;
+  if (used->fallback != NULL) option.fallback = used->fallback[0] != '\0' ? used->fallback : NULL;
+  return option;
+}
+
 static void help_verb(const cli_invocation *cli, const cli_gnn_verb *verb) {
   printf("cleave gnn %s: %s\n", verb->name, verb->summary);
   print_title(cli, "Usage");
@@ -108,10 +117,7 @@ static void help_verb(const cli_invocation *cli, const cli_gnn_verb *verb) {
   cli_help_text(verb->description);
   print_title(cli, "Options");
   for (size_t i = 0; i < verb->option_count; ++i) {
-    cli_option option = cli_option_table[verb->options[i].id];
-    if (verb->options[i].help != NULL) option.help = verb->options[i].help;
-    if (verb->options[i].fallback != NULL)
-      option.fallback = verb->options[i].fallback[0] != '\0' ? verb->options[i].fallback : NULL;
+    const cli_option option = option_of(&verb->options[i]);
     cli_help_option(&option);
   }
   print_title(cli, "Options of all verbs");
@@ -129,6 +135,21 @@ static clv_status help(cli_invocation *cli, const char *name, clv_error *error) 
   CLV__TRY(find_verb(cli, name, &verb, error));
   help_verb(cli, verb);
   return CLV_OK;
+}
+
+static bool describe_verb(uint32_t index, cli_topic *topic) {
+  if (index >= VERB_COUNT) return false;
+  const cli_gnn_verb *verb = verbs[index];
+  topic->verb = verb->name;
+  topic->operands = verb->operands;
+  topic->wanted = verb->wanted;
+  topic->summary = verb->summary;
+  topic->description = verb->description;
+  topic->examples = verb->examples;
+  topic->option_count = 0;
+  for (size_t i = 0; i < verb->option_count; ++i) topic->options[topic->option_count++] = option_of(&verb->options[i]);
+  for (size_t i = 0; i < OF_ALL_COUNT; ++i) topic->options[topic->option_count++] = cli_option_table[of_all[i]];
+  return true;
 }
 
 const cli_command cli_command_gnn = {
@@ -150,4 +171,5 @@ const cli_command cli_command_gnn = {
         "    # run the plan\n",
     .execute = execute,
     .help = help,
+    .describe_verb = describe_verb,
 };

@@ -183,6 +183,16 @@ void cli_session_options(cli_invocation *cli, clv_session_options *options);
 /* outputs.c: fails if an output file named by the arguments cannot be written. */
 clv_status cli_outputs_check(const cli_invocation *cli, clv_error *error);
 
+/* plan.c: the name and the summary of strategy `index`. Returns NULL if there are fewer. */
+const char *cli_strategy(uint32_t index, const char **summary);
+
+/* help.c: environment variable `index` that the help lists, with its values (NULL: any). Returns NULL if there are fewer. */
+const char *cli_variable(uint32_t index, const char **help, const char **values);
+/* help.c: takes the next paragraph, or entry of a list, of a description. A line that starts with a blank is an entry: "  word
+ * text". Sets `word` to the word of an entry, which then is not part of `paragraph`, or to "". Returns the rest of the text, or
+ * NULL at its end. */
+const char *cli_paragraph_next(const char *text, char *word, size_t word_bytes, char *paragraph, size_t paragraph_bytes);
+
 /* help.c: prints texts on standard output. */
 void cli_help(const cli_invocation *cli);
 void cli_help_command(const cli_invocation *cli, const cli_command *command);

@@ -50,11 +50,22 @@ static clv_status keep(assignments *list, const clv_assignment **items, uint32_t
   return CLV_OK;
 }
 
+const char *cli_strategy(uint32_t index, const char **summary) {
+  for (const clv__strategy *const *s = clv__strategies; *s != NULL; ++s) {
+    if (index-- > 0) continue;
+    *summary = (*s)->summary;
+    return (*s)->name;
+  }
+  return NULL;
+}
+
 static clv_status check_strategy(cli_invocation *cli, const char *name, clv_error *error) {
-  const char *names[32];
-  size_t count = 0;
-  if (name == NULL || clv__strategy_find(name) != NULL) return CLV_OK;
-  for (const clv__strategy *const *s = clv__strategies; *s != NULL && count < 32; ++s) names[count++] = (*s)->name;
+  const char *names[32], *summary;
+  uint32_t count = 0;
+  if (name == NULL) return CLV_OK;
+  for (; count < 32 && (names[count] = cli_strategy(count, &summary)) != NULL; ++count) {
+    if (strcmp(names[count], name) == 0) return CLV_OK;
+  }
   const char *nearest = cli_nearest(name, names, count);
   if (nearest != NULL) return cli_usage(cli, error, "unknown strategy '%s'; did you mean '%s'?", name, nearest);
   return cli_usage(cli, error, "unknown strategy '%s'; 'cleave help plan' lists them", name);

@@ -6,7 +6,8 @@
 #define COMPILES (RUNS | CLI_IN(compile))
 #define SIZED (CLI_IN(inspect) | CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench))
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
-#define DEVICED (CLI_IN_ALL & ~CLI_IN(cache))
+#define DEVICED (CLI_IN_ALL & ~CLI_IN(cache) & ~CLI_IN(completion))
+#define REPORTING (CLI_IN_ALL & ~CLI_IN(completion))
 
 _Static_assert(CLV_MAX_IN_FLIGHT == 16, "the help of --in-flight must state this number");
 
@@ -210,11 +211,11 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_STAGES] = {"stages", 0, CLI_PAIR, true, CLI_IN(gnn), 0, "DEVICE=FIRST-LAST", "the whole layer",
                        "which stages of a layer the --import times of DEVICE cover: from FIRST, counted from 0, up to but not "
                        "including LAST; npu=4-7 means stages 4, 5 and 6"},
-    [OPTION_JSON] = {"json", 0, CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print the result as one JSON document"},
-    [OPTION_VERBOSE] = {"verbose", 'v', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL,
+    [OPTION_JSON] = {"json", 0, CLI_FLAG, false, REPORTING, 0, NULL, NULL, "print the result as one JSON document"},
+    [OPTION_VERBOSE] = {"verbose", 'v', CLI_FLAG, false, REPORTING, 0, NULL, NULL,
                         "print more, including the library's messages"},
-    [OPTION_QUIET] = {"quiet", 'q', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print less: no notes, no progress"},
-    [OPTION_COLOR] = {"color", 0, CLI_CHOICE, false, CLI_IN_ALL, 0, "auto|always|never", "auto", "use colours"},
+    [OPTION_QUIET] = {"quiet", 'q', CLI_FLAG, false, REPORTING, 0, NULL, NULL, "print less: no notes, no progress"},
+    [OPTION_COLOR] = {"color", 0, CLI_CHOICE, false, REPORTING, 0, "auto|always|never", "auto", "use colours"},
     [OPTION_HELP] = {"help", 'h', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "show this help"},
 };
 
