@@ -52,9 +52,10 @@ def listed():
     return {function: version for version, body in NODE.findall(COMMENT.sub("", read(MAP))) for function in re.findall(r"\b(clv_\w+)\s*;", body)}
 
 
-def check_declared():
-    """Compares the map with the headers. Needs no library."""
+def check_declared(is_writing=False):
+    """Compares the map with the headers, and with the functions of the committed file unless that is to be written. Needs no library."""
     (core, unstable), versions, wrong = declared(), listed(), []
+    recorded = set(listed()) if is_writing else set(re.findall(r"<elf-symbol name='(\w+)'", read(CORE)))
     for function, header in core.items():
         if function not in versions:
             wrong.append(f"{header}: {function}() is not in {MAP}. Either it is a new core function, to be kept from now on: add it to the newest "
@@ -65,6 +66,9 @@ def check_declared():
         elif function in unstable:
             wrong.append(f"{unstable[function]}: {function}() is a core function ({version} in {MAP}), which programs rely on, but this header is marked "
                          f"as unstable. Declare it in a core header")
+        elif function in core and function not in recorded:
+            wrong.append(f"{CORE}: does not record {function}(), which {MAP} lists. Run (it needs the Debian package abigail-tools)\n"
+                         f"    python3 tools/check_abi.py --write")
         elif function not in core:
             wrong.append(f"{MAP}: {function} is listed in {version}, but no public header declares it. Core functions are kept: restore it. Only if it was "
                          f"never released, remove it from the map")
@@ -178,7 +182,7 @@ def main():
     parser.add_argument("--write", action="store_true", help=f"record additions to the core in {CORE}")
     arguments = parser.parse_args()
     ROOT = arguments.root
-    wrong = check_declared()
+    wrong = check_declared(arguments.write)
     if arguments.library:
         wrong += check_library(arguments.library)
     if (arguments.write or arguments.types) and not wrong:

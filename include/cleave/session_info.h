@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-/* The plan that the session runs: clv_session_plan(), or another one after a device was removed. Valid until the next run. */
+/* The plan that the session runs: clv_session_plan(), or another one after a device was removed or weights were loaded. Valid
+ * until the next run or clv_session_load_weights(). */
 CLV_API const clv_plan *clv_session_current_plan(clv_session *session);
 
 /* ---- Devices that failed ---- */
