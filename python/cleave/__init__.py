@@ -14,11 +14,11 @@ from ._errors import (Cancelled, DeviceError, Error, FileError, InvalidArgument,
                       TimedOut, TooLarge, raise_status)
 from ._model import Device, Model, Value
 from ._plan import Document, Node, Partition, Plan, Step, Table, Transfer
-from ._session import Session, Verification, devices, plan, read_plan
+from ._session import Bench, Profile, Session, Verification, devices, plan, profile, read_plan
 
 _cleave.set_up(raise_status, _numpy.asarray, _tensors.prepare, _tensors.complete)
 __version__ = _cleave.version()
 
-__all__ = ["Cancelled", "Device", "DeviceError", "Document", "Error", "FileError", "InvalidArgument", "InvalidModel", "Model",
-           "Node", "NotFound", "NotSupported", "OutOfMemory", "Partition", "Plan", "Session", "Step", "Table", "TimedOut", "TooLarge",
-           "Transfer", "Value", "Verification", "devices", "plan", "read_plan"]
+__all__ = ["Bench", "Cancelled", "Device", "DeviceError", "Document", "Error", "FileError", "InvalidArgument", "InvalidModel", "Model",
+           "Node", "NotFound", "NotSupported", "OutOfMemory", "Partition", "Plan", "Profile", "Session", "Step", "Table", "TimedOut", "TooLarge",
+           "Transfer", "Value", "Verification", "devices", "plan", "profile", "read_plan"]

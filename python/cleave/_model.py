@@ -66,6 +66,7 @@ class Opened:
     devices: _cleave.Devices
     graph: _cleave.Graph
     model: Model
+    devices_options: dict[str, Any]
 
 
 def open_context(log: Log | None = None, capture: str | None = None, cache: str | os.PathLike[str] | None = None,
@@ -79,18 +80,12 @@ def open_context(log: Log | None = None, capture: str | None = None, cache: str 
     return context
 
 
-def device_list(devices: str | Sequence[str]) -> str:
-    return devices if isinstance(devices, str) else ",".join(devices)
-
-
-def open_devices(context: _cleave.Context, devices: str | Sequence[str], threads: int = 0,
-                 npu_specs: Sequence[str | os.PathLike[str]] = (), device_options: Sequence[str] | Mapping[str, Any] = (),
-                 no_fallback: bool = False) -> _cleave.Devices:
+def devices_options(devices: str | Sequence[str], threads: int = 0, npu_specs: Sequence[str | os.PathLike[str]] = (),
+                    device_options: Sequence[str] | Mapping[str, Any] = (), no_fallback: bool = False) -> dict[str, Any]:
     if isinstance(device_options, Mapping):
         device_options = [f"{key}={value}" for key, value in device_options.items()]
-    options = {"list": device_list(devices), "thread_count": threads, "npu_specs": npu_specs, "device_options": device_options,
-               "no_fallback": no_fallback}
-    return _cleave.Devices(context, options)
+    return {"list": devices if isinstance(devices, str) else ",".join(devices), "thread_count": threads, "npu_specs": npu_specs,
+            "device_options": device_options, "no_fallback": no_fallback}
 
 
 def _values(graph: _cleave.Graph, rows: list[tuple[str, int, tuple[int, ...] | None, bool]]) -> tuple[Value, ...]:
@@ -117,6 +112,12 @@ def load_graph(context: _cleave.Context, model: Any, params: Sequence[str | os.P
     else:
         raise TypeError(f"model is a {type(model).__name__}: expected a path, bytes or an onnx.ModelProto")
     return graph, Model(_values(graph, graph.inputs()), _values(graph, graph.outputs()))
+
+
+def open_all(model: Any, params: Sequence[str | os.PathLike[str]], context: _cleave.Context, options: dict[str, Any]) -> Opened:
+    devices = _cleave.Devices(context, options)
+    graph, description = load_graph(context, model, params)
+    return Opened(context, devices, graph, description, options)
 
 
 def pairs(given: Pairs | None) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from . import _cleave
 from ._errors import Cancelled, NotFound
-from ._model import (Device, Log, Model, Opened, Pairs, device_list, load_graph, open_context, open_devices, pairs, sizes)
+from ._model import Device, Log, Model, Opened, Pairs, devices_options, load_graph, open_all, open_context, pairs, sizes
 from ._plan import Document, Plan
+from ._progress import Progress
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -23,7 +25,8 @@ def devices(list: str | Sequence[str] = "auto", *, threads: int = 0, npu_specs: 
             device_options: Sequence[str] | Mapping[str, Any] = (), plugins: Sequence[Path] = (),
             log: Log | None = None) -> tuple[Device, ...]:
     """Opens devices and describes them. "auto": every physical device of this machine."""
-    opened = open_devices(open_context(log, plugins=plugins), list, threads, npu_specs, device_options)
+    options = devices_options(list, threads, npu_specs, device_options)
+    opened = _cleave.Devices(open_context(log, plugins=plugins), options)
     return tuple(Device(**{key: info[key] for key in Device.__dataclass_fields__}) for info in opened.infos())
 
 
@@ -45,35 +48,65 @@ def plan(model: Any, devices: str | Sequence[str] = "cpu", *, profile: Path | No
     log: a function of (level, text), level 0 for errors to 3; by default the logger "cleave" of `logging`.
 
     Raises an `Error` with the library's text: NotSupported with every device's reason if no device can run some node."""
-    context = open_context(log, capture, cache, plugins)
-    opened_devices = open_devices(context, devices, threads, npu_specs, device_options, no_fallback)
-    graph, description = load_graph(context, model, params)
-    opened = Opened(context, opened_devices, graph, description)
+    opened = open_all(model, params, open_context(log, capture, cache, plugins),
+                      devices_options(devices, threads, npu_specs, device_options, no_fallback))
     options = {"strategy": strategy, "objective": objective, "split": split, "profile": profile, "pins": pairs(pins),
                "forces": pairs(forces), "weights": pairs(weights), "values": pairs(values), "sizes": sizes(shapes, dims),
                "keeps": list(keep), "name_others": True}
-    return Plan(opened, _cleave.Plan(graph, opened_devices, options), tuple(keep), options)
+    return Plan(opened, _cleave.Plan(opened.graph, opened.devices, options), tuple(keep), options)
 
 
 def read_plan(path: Path, model: Any, devices: str | Sequence[str], *, profile: Path | None = None, threads: int = 0,
               npu_specs: Sequence[Path] = (), device_options: Sequence[str] | Mapping[str, Any] = (),
               params: Sequence[Path] = (), log: Log | None = None) -> Plan:
     """Reads a plan file for a model and devices; the file may have been edited."""
-    context = open_context(log)
-    opened_devices = open_devices(context, devices, threads, npu_specs, device_options)
-    graph, description = load_graph(context, model, params)
-    read = _cleave.Plan(graph, opened_devices, None, path, profile)
-    return Plan(Opened(context, opened_devices, graph, description), read, ())
+    opened = open_all(model, params, open_context(log), devices_options(devices, threads, npu_specs, device_options))
+    return Plan(opened, _cleave.Plan(opened.graph, opened.devices, None, path, profile), ())
+
+
+class Profile(Document):
+    """Measured costs of devices. `complete`: everything was measured that was asked for."""
+
+    def __init__(self, complete: bool, text: str, data: str) -> None:
+        super().__init__(text, data)
+        self.complete = complete
+
+
+def profile(models: Any, devices: str | Sequence[str] = "cpu", path: Path | None = None, *, runs: int = 15, budget: float = 0,
+            resume: bool = False, shapes: Mapping[str, Sequence[int]] | None = None, dims: Mapping[str, int] | None = None,
+            threads: int = 0, npu_specs: Sequence[Path] = (), device_options: Sequence[str] | Mapping[str, Any] = (),
+            plugins: Sequence[Path] = (), params: Sequence[Path] = (), progress: bool = True, log: Log | None = None) -> Profile:
+    """Measures devices, and the nodes of one model or several on each of them, for the option `profile` of plans. Measure on an idle
+    machine.
+
+    path: the file to write; an existing one is extended. resume: do not measure again what the file has. budget: about how many seconds
+    to measure; 0: without limit. After Ctrl-C, the file has what was measured until then."""
+    context = open_context(log, plugins=plugins)
+    opened = _cleave.Devices(context, devices_options(devices, threads, npu_specs, device_options))
+    given = models if isinstance(models, (list, tuple)) else [models]
+    graphs = [(load_graph(context, model, params)[0], {"sizes": sizes(shapes, dims)}) for model in given]
+    made = _cleave.Profile(context, path if resume and path is not None and os.path.exists(path) else None)
+    bar = Progress(progress)
+
+    def tell(model: str, device: str, what: str, done: int, of: int) -> None:
+        bar(f"{device}: {what}", done, of)
+
+    complete = False
+    try:
+        complete = made.measure(opened, graphs, {"runs": runs, "continues": resume, "budget_seconds": budget}, tell)
+    finally:
+        bar.close()
+        if path is not None:
+            made.update(path)
+    return Profile(complete, made.text(0), made.text(1))
 
 
 def _open_compiled(folder: Path, log: Log | None, capture: str | None, cache: Path | None) -> tuple[Plan, _cleave.Compiled]:
     context = open_context(log, capture, cache)
     compiled = _cleave.Compiled(context, folder)
     model, file, names, specs, device_options, threads = compiled.contents()
-    opened_devices = open_devices(context, names or "cpu", threads, specs, device_options)
-    graph, description = load_graph(context, model)
-    read = _cleave.Plan(graph, opened_devices, None, file)
-    return Plan(Opened(context, opened_devices, graph, description), read, ()), compiled
+    opened = open_all(model, (), context, devices_options(names or "cpu", threads, specs, device_options))
+    return Plan(opened, _cleave.Plan(opened.graph, opened.devices, None, file), ()), compiled
 
 
 class Verification(Document):
@@ -82,6 +115,20 @@ class Verification(Document):
     def __init__(self, equal: bool, text: str, data: str) -> None:
         super().__init__(text, data)
         self.equal = equal
+
+
+class Bench(Document):
+    """The result of `Session.bench()`. Times are in seconds."""
+
+    def __init__(self, samples_ms: list[float], predicted_ms: float, first_run_ms: float, text: str, data: str) -> None:
+        super().__init__(text, data)
+        self.samples = [ms * 1e-3 for ms in samples_ms]
+        self.predicted = predicted_ms * 1e-3
+        self.first_run = first_run_ms * 1e-3
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
 
 
 class Session:
@@ -184,6 +231,24 @@ class Session:
         """Compares what each partition computes with the reference evaluator, which takes much longer than a run. Must not overlap with
         other calls of this session."""
         return Verification(*self._open().verify(dict(inputs) if isinstance(inputs, Mapping) else inputs))
+
+    def bench(self, inputs: Mapping[str, Any] | Sequence[Any], runs: int = 50, *, duration: float = 0, warmup: int = 5,
+              steps: bool = False, operators: bool = False, progress: bool = True) -> Bench:
+        """Measures runs with these inputs, as `cleave bench` does: the times of all runs and, if asked, of every step, and of every operator
+        with the least time that the hardware allows. duration: measure for these seconds instead of a number of runs.
+
+        Must not overlap with other calls of this session. Ctrl-C ends it."""
+        bar = Progress(progress)
+        options = {"runs": 0 if duration else runs, "duration_s": duration, "warmup": warmup, "steps": steps, "operators": operators}
+        try:
+            return Bench(*self._open().bench(dict(inputs) if isinstance(inputs, Mapping) else inputs, options, bar))
+        finally:
+            bar.close()
+
+    def compile(self, directory: Path) -> None:
+        """Writes a directory with everything that the plan needs to run, for `cleave.Session(directory)` here or on a machine with the same
+        devices: nothing is planned or compiled there again."""
+        self._open().compile(directory, self.plan._opened.devices_options)
 
     @contextlib.contextmanager
     def trace(self, path: Path, operators_of: Mapping[str, Any] | Sequence[Any] | None = None) -> Iterator[None]:

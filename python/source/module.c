@@ -69,7 +69,8 @@ static PyMethodDef methods[] = {
 
 static int execute(PyObject *module) {
   if (add_object_types(module) < 0 || add_plan_type(module) < 0 || add_memory_type(module) < 0) return -1;
-  if (add_session_types(module) < 0 || add_compiled_type(module) < 0) return -1;
+  if (add_session_types(module) < 0 || add_compiled_type(module) < 0 || add_gnn_types(module) < 0) return -1;
+  if (add_profile_type(module) < 0) return -1;
   return PyModule_AddIntConstant(module, "MAX_IN_FLIGHT", CLV_MAX_IN_FLIGHT);
 }
 

@@ -52,6 +52,8 @@ int add_plan_type(PyObject *module);
 int add_memory_type(PyObject *module);
 int add_session_types(PyObject *module);
 int add_compiled_type(PyObject *module);
+int add_gnn_types(PyObject *module);
+int add_profile_type(PyObject *module);
 
 /* Makes a type from `spec`, adds it to the module, and returns a reference that is kept for ever, or NULL. */
 PyTypeObject *add_type(PyObject *module, PyType_Spec *spec);

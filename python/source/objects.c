@@ -97,7 +97,7 @@ static PyType_Spec context_spec = {"cleave._cleave.Context", sizeof(py_context),
 
 /* ---- Devices ---- */
 
-static const py_field devices_fields[] = {
+const py_field devices_fields[] = {
     {"list", PY_TEXT, offsetof(clv_devices_options, list), 0},
     {"npu_specs", PY_TEXTS, offsetof(clv_devices_options, npu_specs), offsetof(clv_devices_options, npu_spec_count)},
     {"device_options", PY_TEXTS, offsetof(clv_devices_options, device_options),

@@ -36,6 +36,8 @@ int scratch_keep(py_scratch *scratch, PyObject *object);
 /* A zero-terminated UTF-8 text that is valid as long as the scratch. NULL with an exception. */
 const char *scratch_text(py_scratch *scratch, PyObject *object);
 
+extern const py_field devices_fields[]; /* of clv_devices_options */
+
 /* Sets the fields of `options` from a dict, which may be NULL or None. An unknown name is a TypeError. Returns 0, or -1 with an
  * exception. */
 int read_options(PyObject *given, const py_field *fields, void *options, py_scratch *scratch);

@@ -20,7 +20,8 @@ typedef struct py_session {
   py_plan *plan;
   PyObject *compiled; /* or NULL */
   clv_session *session;
-  PyObject *inputs, *outputs; /* tuples of names */
+  clv_session_options options; /* that it was created with */
+  PyObject *inputs, *outputs;  /* tuples of names */
   uint32_t input_count, output_count;
   bool has_strings; /* an output has strings, which are in the session's memory until the next run */
   bool has_loops;   /* the time of a run may depend on data */
@@ -294,7 +295,7 @@ static PyObject *session_run(py_session *self, PyObject *const *arguments, Py_ss
 static bool no_signal(void *user_data) {
   (void)user_data;
   PyGILState_STATE state = PyGILState_Ensure();
-  bool is_signalled = PyErr_CheckSignals() < 0;
+  bool is_signalled = PyErr_Occurred() != NULL || PyErr_CheckSignals() < 0;
   PyGILState_Release(state);
   return !is_signalled;
 }
@@ -361,6 +362,87 @@ static PyObject *session_trace_write(py_session *self, PyObject *arguments) {
     status = clv_session_trace_write(self->session, &options, text, NULL, NULL, &error);
     Py_END_ALLOW_THREADS;
     result = status == CLV_OK ? Py_NewRef(Py_None) : fail(status, &error);
+  }
+  if (call != NULL) end_call(call);
+  scratch_finish(&scratch);
+  return result;
+}
+
+/* ---- Bench ---- */
+
+static const py_field bench_fields[] = {
+    {"runs", PY_UINT32, offsetof(clv_bench_options, runs), 0},
+    {"duration_s", PY_SECONDS, offsetof(clv_bench_options, duration_s), 0},
+    {"warmup", PY_UINT32, offsetof(clv_bench_options, warmup), 0},
+    {"steps", PY_FLAG, offsetof(clv_bench_options, steps), 0},
+    {"operators", PY_FLAG, offsetof(clv_bench_options, operators), 0},
+    {NULL, PY_TEXT, 0, 0},
+};
+
+static void tell_progress(void *user_data, const clv_bench_progress *progress) {
+  PyObject *tell = user_data;
+  PyGILState_STATE state = PyGILState_Ensure();
+  if (!PyErr_Occurred()) {
+    const bool is_timed = progress->of == 0;
+    PyObject *result =
+        PyObject_CallFunction(tell, "sdd", is_timed ? "seconds" : "runs", is_timed ? progress->seconds : (double)progress->done,
+                              is_timed ? progress->of_seconds : (double)progress->of);
+    Py_XDECREF(result); /* an exception stays set; go_on() sees it */
+  }
+  PyGILState_Release(state);
+}
+
+static clv_status bench(py_call *call, const clv_bench_options *options, clv_bench **made, char **text, char **json,
+                        clv_error *error) {
+  const py_session *self = call->session;
+  clv_bench_subject subject = CLV_BENCH_SUBJECT_INIT;
+  subject.session = self->session;
+  subject.inputs = call->inputs;
+  subject.input_count = self->input_count;
+  clv_status status = clv_bench_create(self->plan->graph->owner->context, options, made, error);
+  if (status == CLV_OK) status = clv_bench_measure(*made, &subject, error);
+  if (status == CLV_OK) status = clv_bench_details(*made, CLV_BENCH_USUAL, CLV_FORM_TEXT, text, error);
+  if (status == CLV_OK) status = clv_bench_details(*made, CLV_BENCH_USUAL, CLV_FORM_JSON, json, error);
+  return status;
+}
+
+static PyObject *samples(const clv_bench_figures *figures) {
+  PyObject *list = PyList_New(0);
+  for (uint64_t i = 0; list != NULL && i < figures->run_count; ++i) {
+    PyObject *item = PyFloat_FromDouble(figures->runs_ms[i]);
+    if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+/* bench(feeds, options, tell or None): (times of the runs in ms, predicted ms, first run ms, text, JSON) */
+static PyObject *session_bench(py_session *self, PyObject *arguments) {
+  PyObject *feeds, *given, *tell;
+  if (!PyArg_ParseTuple(arguments, "OOO", &feeds, &given, &tell)) return NULL;
+  clv_bench_options options = CLV_BENCH_OPTIONS_INIT;
+  py_scratch scratch = {NULL};
+  py_call *call = begin_call(self);
+  PyObject *result = NULL;
+  options.go_on = no_signal;
+  options.user_data = tell;
+  if (tell != Py_None) options.progress = tell_progress;
+  if (call != NULL && take_inputs(call, feeds) == 0 && read_options(given, bench_fields, &options, &scratch) == 0) {
+    clv_error error = {0};
+    clv_bench *made = NULL;
+    clv_bench_figures figures = {.struct_size = sizeof figures};
+    char *text = NULL, *json = NULL;
+    clv_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = bench(call, &options, &made, &text, &json, &error);
+    Py_END_ALLOW_THREADS;
+    if (status != CLV_OK || PyErr_Occurred())
+      fail(status, &error);
+    else if (clv_bench_row(made, 0, &figures))
+      result = Py_BuildValue("Nddss", samples(&figures), figures.predicted_ms, figures.first_run_ms, text, json);
+    clv_text_free(text);
+    clv_text_free(json);
+    clv_bench_destroy(made);
   }
   if (call != NULL) end_call(call);
   scratch_finish(&scratch);
@@ -545,7 +627,9 @@ static PyObject *session_new(PyTypeObject *type, PyObject *arguments, PyObject *
     status = clv_session_create(self->plan->plan, &options, &self->session, &error);
     Py_END_ALLOW_THREADS;
   }
-  scratch_finish(&scratch);
+  self->options = options;
+  self->options.compiled = NULL;
+  scratch_finish(&scratch); /* no option of sessions points into it */
   if (is_read && status == CLV_OK) return (PyObject *)self;
   if (is_read) fail(status, &error);
   Py_DECREF((PyObject *)self);
@@ -569,11 +653,36 @@ static PyObject *session_names(py_session *self, PyObject *none) {
   return PyTuple_Pack(2, self->inputs, self->outputs);
 }
 
+/* compile(directory, devices options): writes the plan's directory with the session's options. */
+static PyObject *session_compile(py_session *self, PyObject *arguments) {
+  PyObject *path, *devices;
+  if (!PyArg_ParseTuple(arguments, "OO", &path, &devices)) return NULL;
+  clv_compiled_options options = CLV_COMPILED_OPTIONS_INIT;
+  clv_devices_options opened = CLV_DEVICES_OPTIONS_INIT;
+  py_scratch scratch = {NULL};
+  clv_error error = {0};
+  clv_status status = CLV_INVALID_ARGUMENT;
+  const char *text = scratch_text(&scratch, path);
+  bool is_read = text != NULL && read_options(devices, devices_fields, &opened, &scratch) == 0;
+  options.session = &self->options;
+  options.devices = &opened;
+  if (is_read) {
+    Py_BEGIN_ALLOW_THREADS;
+    status = clv_compiled_write(self->plan->plan, &options, text, &error);
+    Py_END_ALLOW_THREADS;
+  }
+  scratch_finish(&scratch);
+  if (!is_read) return NULL;
+  return status == CLV_OK ? Py_NewRef(Py_None) : fail(status, &error);
+}
+
 static PyMethodDef session_methods[] = {
     {"run", (PyCFunction)(void (*)(void))session_run, METH_FASTCALL, NULL},
     {"start", (PyCFunction)session_start, METH_VARARGS, NULL},
     {"names", (PyCFunction)session_names, METH_NOARGS, NULL},
     {"verify", (PyCFunction)session_verify, METH_O, NULL},
+    {"compile", (PyCFunction)session_compile, METH_VARARGS, NULL},
+    {"bench", (PyCFunction)session_bench, METH_VARARGS, NULL},
     {"trace_start", (PyCFunction)session_trace_start, METH_NOARGS, NULL},
     {"trace_write", (PyCFunction)session_trace_write, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -255,6 +255,67 @@ def test_plans():
         raises(TypeError, "takes no options", cleave.Session, plan, "cpu")
 
 
+def test_measuring():
+    """bench, profile and compile do what the commands do."""
+    model, inputs = models.make("multi_output", seed=2)
+    session = cleave.Session(model, "npu,cpu")
+    bench = session.bench(inputs, 20, warmup=2, steps=True)
+    check(len(bench.samples) == 20 and 0 < min(bench.samples) <= bench.median and bench.first_run > 0, f"bench: {bench.samples}")
+    check("median" in str(bench) and bench.data["runs"] == 20, f"the documents of bench: {bench}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "costs.json")
+        profile = cleave.profile(model, "npu,cpu", path, runs=2)
+        check(profile.complete and {device["name"] for device in profile.data["devices"]} >= {"npu", "cpu"}, f"profile: {profile}")
+        measured = cleave.plan(model, "npu,cpu", profile=path)
+        check("profile of" in str(measured), f"a plan with a profile: {measured}")
+
+        def times():
+            with open(path) as file:
+                return {(d["name"], o["signature"]): o["time_ns"] for d in json.load(file)["devices"] for o in d["operators"] if "time_ns" in o}
+
+        before = times()
+        cleave.profile(model, "npu,cpu", path, runs=2, resume=True)
+        check(times() == before, f"resume measures again: {before} {times()}")
+        session.compile(os.path.join(folder, "compiled"))
+        again = cleave.Session(os.path.join(folder, "compiled")).run(inputs)
+        expected = session.run(inputs)
+        check(all((expected[name] == again[name]).all() for name in expected), "a directory that Python compiled")
+
+
+def test_gnn():
+    """Over the graphs of tests/gnn/models, results equal those of PyTorch Geometric; over a random graph, those of one piece."""
+    import cleave.gnn
+    folder = os.path.join(oracle.ROOT, "tests", "gnn", "models")
+    for name in ("gcn", "gat", "graphsage"):
+        files = [os.path.join(folder, f"{name}_{what}.npz") for what in ("graph", "expected")]
+        arrays, expected = np.load(files[0]), np.load(files[1])["out"]
+        graph = cleave.gnn.Graph(arrays["edge_index"], arrays["x"])
+        check((graph.num_vertices, graph.num_edges) == (len(arrays["x"]), arrays["edge_index"].shape[1]), f"{name}: counts")
+        for k in (1, 3):
+            plan = cleave.gnn.plan(os.path.join(folder, f"{name}_dynamo.onnx"), graph, "npu,cpu", k=k, npu_specs=["all"])
+            out = plan.run()
+            check(out.shape == expected.shape and np.abs(out - expected).max() < 1e-4 * np.abs(expected).max(), f"{name}, k {k}: the result")
+            check(plan.verify() < 1e-5 and "layer 0" in str(plan.run_report()), f"{name}, k {k}: verify")
+    rng = np.random.default_rng(4)
+    edges = rng.integers(0, 300, (2, 2000))
+    graph = cleave.gnn.Graph(edges, rng.standard_normal((300, arrays["x"].shape[1])))
+    plan = cleave.gnn.plan(os.path.join(folder, "gcn_dynamo.onnx"), graph, "cpu", k=[2, 4])
+    check(plan.verify() < 1e-5, "a random graph")
+    other = rng.standard_normal((300, arrays["x"].shape[1])).astype(np.float32)
+    check(not np.array_equal(plan.run(other), plan.run()), "features that are given to run()")
+    with tempfile.TemporaryDirectory() as temporary:
+        path = os.path.join(temporary, "plan.json")
+        plan.write(path)
+        plan.draw(os.path.join(temporary, "plan.html"))
+        again = cleave.gnn.read_plan(path, os.path.join(folder, "gcn_dynamo.onnx"), graph, "cpu")
+        check(np.array_equal(again.run(), plan.run()), "a plan that was written and read")
+    raises(cleave.InvalidArgument, "source -1", cleave.gnn.Graph, [[0, -1], [1, 0]])
+    raises(cleave.InvalidArgument, "2 vertices", cleave.gnn.Graph, [[0, 1], [1, 2]], np.zeros((2, 3)))
+    raises(ValueError, "expected [2, edges]", cleave.gnn.Graph, [0, 1])
+    raises(TypeError, "integers", cleave.gnn.Graph, [[0.5], [1]])
+    raises(cleave.NotSupported, "", cleave.gnn.plan, models.make("lstm")[0], graph)
+
+
 def test_errors():
     raises(cleave.NotFound, "nothing.onnx", cleave.Session, "/tmp/nothing.onnx")
     raises(FileNotFoundError, "nothing.onnx", cleave.Session, "/tmp/nothing.onnx")
@@ -318,7 +379,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    for test in (test_models, test_dtypes, test_strings, test_sizes_from_data, test_stopping, test_asyncio, test_plans, test_errors):
+    for test in (test_models, test_dtypes, test_strings, test_sizes_from_data, test_stopping, test_asyncio, test_plans, test_measuring, test_gnn, test_errors):
         test()
     test_memory(10000 if arguments.all else 400)
     print(f"{passed} passed, {failed} failed, 0 skipped")
