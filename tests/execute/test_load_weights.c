@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "../analysis/bodies.h"
+#include "../cache/folder.h"
 #include "backends/vnpu/vnpu.h"
 #include "machine.h"
 
@@ -538,6 +539,119 @@ static void little_memory(void **state) {
   with_limit("{\"operators\": \"all\", \"memory\": \"5500K\", \"static_shapes\": true}", false);
 }
 
+/* ---- Open sizes, and a folder compiled ahead of time ---- */
+
+/* Makes inputs of the graph: values of N rows, T deep; indices below 16. */
+static void make_open_inputs(const clv_graph *graph, int64_t n, int64_t depth, uint64_t seed, clv_tensor *inputs) {
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    clv_tensor *input = &inputs[i];
+    size_t count;
+    *input = *clv_graph_input_type(graph, i);
+    input->dims[0] = n;
+    if (input->rank == 3) input->dims[1] = depth;
+    assert_true(clv__tensor_count(input, &count));
+    input->data = calloc(count + 1, 8);
+    for (size_t k = 0; k < count; ++k)
+      clv__tensor_put(input, k, test_random_float(&seed), (int64_t)(test_random(&seed) % 16), false);
+  }
+}
+
+static void compare_open(clv_session *session, clv_session *fresh, const clv_graph *graph, uint64_t seed) {
+  clv_error error = {0};
+  for (int run = 0; run < 3; ++run) {
+    clv_tensor inputs[4], outputs[2][2] = {{{0}}};
+    make_open_inputs(graph, 1 + (int64_t)(seed % 9) + run, 2 + run, seed + (uint64_t)run, inputs);
+    assert_ok(clv_session_run(session, inputs, graph->input_count, outputs[0], graph->output_count, &error), error);
+    assert_ok(clv_session_run(fresh, inputs, graph->input_count, outputs[1], graph->output_count, &error), error);
+    for (uint32_t i = 0; i < graph->output_count; ++i) {
+      size_t size_bytes;
+      assert_true(clv__tensor_size_bytes(&outputs[1][i], &size_bytes));
+      assert_true(clv__tensor_same_type(&outputs[0][i], &outputs[1][i]));
+      if (memcmp(outputs[0][i].data, outputs[1][i].data, size_bytes) != 0)
+        fail_msg("seed %llu: output %u differs from that of a new session", (unsigned long long)seed, i);
+    }
+    for (uint32_t i = 0; i < graph->input_count; ++i) free(inputs[i].data);
+  }
+}
+
+static void open_sizes(void **state) {
+  (void)state;
+  static const char *const specs[] = {ANY, FIXED}, *const lists[] = {"cpu", "npu,cpu"};
+  for (uint64_t seed = 0; seed < test_some(40); ++seed) {
+    for (size_t w = 0; w < 3; ++w) {
+      machine m;
+      clv_error error = {0};
+      machine_open(&m, lists[w > 0], 1, &specs[w == 2]);
+      clv_graph *graph = test_random_open_graph(&m.counting.allocator, seed, 4 + (uint32_t)(seed % 12), true);
+      clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+      clv_session *session = machine_session(plan);
+      for (uint64_t version = 1; version <= 2; ++version) {
+        static const char *const names[] = {"w", "scale", "table"};
+        float data[3][128];
+        clv_tensor weights[3], *by_value = calloc(graph->value_count, sizeof *by_value);
+        uint64_t random = seed + 99 * version;
+        for (int i = 0; i < 3; ++i) {
+          clv_value_id v = clv__graph_find_value(graph, names[i]);
+          for (int k = 0; k < 128; ++k) data[i][k] = test_random_float(&random);
+          weights[i] = graph->values[v].type;
+          weights[i].data = data[i];
+          by_value[v] = weights[i];
+        }
+        clv_graph *other;
+        assert_ok(clv_session_load_weights(session, names, weights, 3, &error), error);
+        assert_ok(clv__graph_with_weights(graph, by_value, &other, &error), error);
+        clv_plan *fresh_plan = machine_plan(&m, other, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+        clv_session *fresh = machine_session(fresh_plan);
+        compare_open(session, fresh, graph, seed);
+        clv_session_destroy(fresh);
+        clv_plan_destroy(fresh_plan);
+        clv__graph_destroy(other);
+        free(by_value);
+      }
+      clv_session_destroy(session);
+      clv_plan_destroy(plan);
+      clv_graph_destroy(graph);
+      machine_close(&m);
+    }
+  }
+}
+
+/* A session of a folder compiled ahead of time: the folder's executables hold the old weights. */
+static void compiled_folder(void **state) {
+  (void)state;
+  const way ways[] = {{.list = "cpu"}, {.list = "npu,cpu", .spec = ANY}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
+    scene s;
+    folder f;
+    clv_error error = {0};
+    clv_compiled *compiled;
+    clv_graph *graph;
+    clv_plan *plan;
+    begin(&s, 8, ways[i]);
+    folder_make(&f);
+    char path[512];
+    snprintf(path, sizeof path, "%s/compiled", f.path);
+    assert_ok(clv_compiled_write(s.plan, NULL, path, &error), error);
+    assert_ok(clv_compiled_open(s.m.context, path, &compiled, &error), error);
+    assert_ok(clv_graph_load(s.m.context, clv_compiled_model_path(compiled), &graph, &error), error);
+    assert_ok(clv_plan_read(graph, s.m.devices, clv_compiled_plan_path(compiled), NULL, &plan, &error), error);
+    clv_session *direct = s.session;
+    assert_ok(clv_session_create(plan, clv_compiled_session_options(compiled), &s.session, &error), error);
+    check(&s, 2);
+    assert_ok(load(&s, 11, 4, &error), error);
+    check(&s, 3);
+    clv_session_destroy(s.session);
+    s.session = direct;
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_compiled_close(compiled);
+    snprintf(path, sizeof path, "rm -r '%s/compiled'", f.path);
+    assert_int_equal(system(path), 0);
+    folder_remove(f.path);
+    end(&s);
+  }
+}
+
 /* ---- Threads ---- */
 
 typedef struct runner {
@@ -605,9 +719,15 @@ static void other_threads_run(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_graphs),   cmocka_unit_test(errors_change_nothing),      cmocka_unit_test(without_memory),
-      cmocka_unit_test(failing_devices), cmocka_unit_test(after_a_device_was_removed), cmocka_unit_test(streamed_weights),
-      cmocka_unit_test(little_memory),   cmocka_unit_test(other_threads_run)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(random_graphs),
+                                     cmocka_unit_test(errors_change_nothing),
+                                     cmocka_unit_test(without_memory),
+                                     cmocka_unit_test(failing_devices),
+                                     cmocka_unit_test(after_a_device_was_removed),
+                                     cmocka_unit_test(streamed_weights),
+                                     cmocka_unit_test(little_memory),
+                                     cmocka_unit_test(open_sizes),
+                                     cmocka_unit_test(compiled_folder),
+                                     cmocka_unit_test(other_threads_run)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
