@@ -50,6 +50,7 @@ typedef struct clv_check_report {
   uint32_t passed, failed, skipped;
   uint32_t section_count;
   const clv_check_section *sections;
+  uint64_t seed; /* of the random choices */
 } clv_check_report;
 
 /* Checks one device. `device` is a name as in clv_devices_options.list. If it contains a '/', it is the path of a plugin: the
@@ -63,6 +64,19 @@ CLV_API CLV_MUST_USE clv_status clv_check_backend(clv_context *context, const ch
                                                   const clv_devices_options *devices_options, const clv_check_options *options,
                                                   clv_check_report **report, clv_error *error);
 CLV_API void clv_check_report_destroy(clv_check_report *report); /* accepts NULL */
+
+typedef struct clv_check_text_options {
+  uint32_t struct_size;
+  bool skips; /* lists the reasons for which checks were skipped; JSON always has them */
+  bool brief; /* only failures and the totals, without the table of sections */
+} clv_check_text_options;
+#define CLV_CHECK_TEXT_OPTIONS_INIT \
+  { sizeof(clv_check_text_options), false, false }
+
+/* Writes the report as `cleave check-backend` prints it. `options` may be NULL. Free the text with clv_text_free().
+ * Errors: CLV_INVALID_ARGUMENT; CLV_OUT_OF_MEMORY. */
+CLV_API CLV_MUST_USE clv_status clv_check_report_text(const clv_check_report *report, const clv_check_text_options *options,
+                                                      clv_form form, char **text, clv_error *error);
 
 /* The available sections, in the order in which they run: the name, and what the section checks. NULL beyond the last. Static
  * storage. */

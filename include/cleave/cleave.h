@@ -4,6 +4,7 @@
 
 #include "bench.h"
 #include "builder.h"
+#include "cache.h"
 #include "check.h"
 #include "compiled.h"
 #include "context.h"
@@ -12,6 +13,7 @@
 #include "gnn_costs.h"
 #include "graph.h"
 #include "info.h"
+#include "inspect.h"
 #include "plan.h"
 #include "plan_contents.h"
 #include "profile.h"

@@ -40,6 +40,9 @@ typedef struct clv_compiled_options {
 #define CLV_COMPILED_OPTIONS_INIT \
   { sizeof(clv_compiled_options), NULL, NULL, NULL, 0 }
 
+/* Checks, before the work starts, that clv_compiled_write() can write the folder. Errors: as there. */
+CLV_API CLV_MUST_USE clv_status clv_compiled_check(const char *directory, clv_error *error);
+
 /* Writes the folder atomically. `directory` must not exist, or be empty, or be an earlier folder of this kind, which is
  * replaced. Compiles all partitions from the model in the folder, so that a session created from the folder finds every
  * executable. `options` may be NULL. Like clv_session_create(), it makes other plans and sessions of the same devices wait
@@ -56,10 +59,19 @@ CLV_API CLV_MUST_USE clv_status clv_compiled_open(clv_context *context, const ch
 CLV_API void clv_compiled_close(clv_compiled *compiled);
 
 /* The results are valid as long as `compiled` is. */
+CLV_API const char *clv_compiled_directory(const clv_compiled *compiled);
 CLV_API const char *clv_compiled_model_path(const clv_compiled *compiled); /* for clv_graph_load() */
 CLV_API const char *clv_compiled_plan_path(const clv_compiled *compiled);  /* for clv_plan_read() */
 CLV_API const clv_devices_options *clv_compiled_devices_options(const clv_compiled *compiled);
 CLV_API const clv_session_options *clv_compiled_session_options(const clv_compiled *compiled);
+
+/* Returns whether `path` is a folder of this kind, which may be damaged. Any thread may call it. */
+CLV_API bool clv_compiled_recognise(const char *path);
+
+/* Lists the partitions with their models and executables, or why they have none. As text, `brief` leaves out the table, and keeps
+ * the line with the totals. Free the text with clv_text_free(). Errors: CLV_INVALID_ARGUMENT; CLV_OUT_OF_MEMORY. */
+CLV_API CLV_MUST_USE clv_status clv_compiled_text(const clv_compiled *compiled, bool brief, clv_form form, char **text,
+                                                  clv_error *error);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,9 @@ CLV_API CLV_MUST_USE clv_status clv_plan_passes(const clv_plan *plan, clv_form f
  * the count of devices. */
 CLV_API uint32_t clv_plan_open_nodes(const clv_plan *plan, uint32_t device);
 
+/* Returns whether the plan leaves sizes of the graph's inputs open, so that it serves runs of different sizes. */
+CLV_API bool clv_plan_has_open_inputs(const clv_plan *plan);
+
 /* ---- Its alternatives ---- */
 
 /* The plans of all strategies, and of each device alone, for the same model, devices, prices, pins and limits. */

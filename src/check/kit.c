@@ -60,6 +60,7 @@ static clv_status begin_report(clv_context *context, const clv_check_options *op
   if (chosen == NULL) return clv__error_memory(error, clv__check_section_count * sizeof *chosen);
   clv_status status = choose(options, chosen, &count, error);
   if (status == CLV_OK) status = clv__report_create(allocator, chosen, count, options->failures_listed, report, error);
+  if (status == CLV_OK) (*report)->seed = options->seed;
   clv__release(allocator, chosen);
   return status;
 }

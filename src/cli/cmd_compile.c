@@ -2,12 +2,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cleave/compiled.h"
+#include "cleave/report.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
-#include "compile/folder.h"
-#include "report/label.h"
-#include "report/table.h"
 
 typedef struct compiling {
   cli_invocation *cli;
@@ -21,7 +20,7 @@ static clv_status write_it(compiling *c, clv_error *error) {
   cli_invocation *cli = c->cli;
   c->directory = cli_text(cli, OPTION_FOLDER, NULL);
   if (c->directory == NULL) return cli_usage(cli, error, "option '-o DIR' is missing; it names the directory to write");
-  CLV__TRY(clv__folder_check(cli->allocator, c->directory, error));
+  CLV__TRY(clv_compiled_check(c->directory, error));
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
   CLV__TRY(cli_job_plan(cli, &c->job, true, error));
   clv_session_options session;
@@ -33,7 +32,7 @@ static clv_status write_it(compiling *c, clv_error *error) {
     devices = *clv_compiled_devices_options(c->job.compiled);
   options.session = &session;
   options.devices = &devices;
-  if (clv__plan_has_open_inputs(c->job.plan)) {
+  if (clv_plan_has_open_inputs(c->job.plan)) {
     CLV__TRY(cli_inputs_fill(cli, &c->job, 0, error));
     options.inputs = c->job.inputs.tensors;
     options.input_count = c->job.inputs.count;
@@ -46,103 +45,28 @@ static clv_status write_it(compiling *c, clv_error *error) {
   return clv_compiled_open(cli->context, c->directory, &c->compiled, error);
 }
 
-/* Returns the size of all files together. */
-static uint64_t total_bytes(const clv_compiled *compiled) {
-  uint64_t total = compiled->other_bytes;
-  for (uint32_t p = 0; p < compiled->partition_count; ++p) total += compiled->partitions[p].model_bytes;
-  for (uint32_t e = 0; e < compiled->executable_count; ++e) total += compiled->executables[e].size_bytes;
-  return total;
-}
-
-/* ---- As text ---- */
-
-static void add_row(clv__table *table, const compiling *c, uint32_t p, uint32_t *next) {
-  const clv__folder_partition *partition = &c->compiled->partitions[p];
-  char size[CLV__LABEL_BYTES];
-  clv__table_cell(table, "%u", p);
-  clv__table_cell(table, "%s", partition->device);
-  clv__table_cell(table, "%u", partition->node_count);
-  clv__table_cell(table, "%s", partition->model);
-  clv__table_cell(table, "%s", clv__label_size(partition->model_bytes, size));
-  uint32_t first = *next;
-  uint64_t bytes = 0;
-  for (; *next < c->compiled->executable_count && c->compiled->executables[*next].partition == p; ++*next)
-    bytes += c->compiled->executables[*next].size_bytes;
-  if (*next == first) {
-    clv__table_cell(table, "none: %s", partition->reason != NULL ? partition->reason : "it was not saved");
-    clv__table_cell(table, "%s", "");
-    return;
-  }
-  uint32_t others = *next - first - 1;
-  if (others == 0)
-    clv__table_cell(table, "%s", c->compiled->executables[first].file);
-  else
-    clv__table_cell(table, "%s and %u more", c->compiled->executables[first].file, others);
-  clv__table_cell(table, "%s", clv__label_size(bytes, size));
-}
-
-static clv_status print_text(const compiling *c, clv_error *error) {
-  const clv_compiled *compiled = c->compiled;
-  cli_invocation *cli = c->cli;
-  char size[CLV__LABEL_BYTES];
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  if (!cli->quiet) {
-    static const char *const titles[] = {"partition", "device", "nodes", "model", "size", "executable", "size"};
-    clv__table table;
-    uint32_t next = 0;
-    clv__table_init(&table, cli->allocator, "rlrlrlr", true);
-    for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
-    for (uint32_t p = 0; p < compiled->partition_count; ++p) add_row(&table, c, p, &next);
-    clv__table_write(&table, 0, cli->color_out, &text);
-    clv__table_finish(&table);
-    clv__text_append(&text, "\n");
-  }
-  clv__label_name(&text, c->directory);
-  clv__text_append(&text, ": ");
-  clv__label_plural(&text, compiled->partition_count, "partition");
-  clv__text_append(&text, ", ");
-  clv__label_plural(&text, compiled->executable_count, "executable");
-  clv__text_append(&text, ", %s in total; run it with 'cleave run ", clv__label_size(total_bytes(compiled), size));
-  clv__label_name(&text, c->directory);
-  clv__text_append(&text, "'\n");
-  return cli_print(cli, &text, error);
-}
-
-/* ---- As JSON ---- */
-
-static json_t *partition_json(const compiling *c, uint32_t p, uint32_t *next) {
-  const clv__folder_partition *partition = &c->compiled->partitions[p];
-  json_t *object = json_object(), *list = json_array();
-  json_object_set_new(object, "id", json_integer(p));
-  json_object_set_new(object, "device", cli_json_text(partition->device));
-  json_object_set_new(object, "nodes", json_integer(partition->node_count));
-  json_object_set_new(object, "onnx", cli_json_text(partition->model));
-  json_object_set_new(object, "onnx_bytes", json_integer((json_int_t)partition->model_bytes));
-  for (; *next < c->compiled->executable_count && c->compiled->executables[*next].partition == p; ++*next) {
-    json_t *one = json_object();
-    json_object_set_new(one, "file", cli_json_text(c->compiled->executables[*next].file));
-    json_object_set_new(one, "bytes", json_integer((json_int_t)c->compiled->executables[*next].size_bytes));
-    json_array_append_new(list, one);
-  }
-  json_object_set_new(object, "executables", list);
-  json_object_set_new(object, "reason", partition->reason != NULL ? cli_json_text(partition->reason) : json_null());
-  return object;
-}
-
 static clv_status print_json(const compiling *c, clv_error *error) {
-  json_t *root = json_object(), *list = json_array(), *timings = json_object();
-  uint32_t next = 0;
-  json_object_set_new(root, "directory", cli_json_text(c->directory));
+  char *document;
+  CLV__TRY(clv_compiled_text(c->compiled, false, CLV_FORM_JSON, &document, error));
+  json_t *root = json_object(), *timings = json_object(), *folder = cli_json_parse(document);
+  json_object_set_new(root, "directory", json_null()); /* its place: the members of the folder follow */
   json_object_set_new(root, "model", cli_json_text(c->job.model_path));
-  for (uint32_t p = 0; p < c->compiled->partition_count; ++p) json_array_append_new(list, partition_json(c, p, &next));
-  json_object_set_new(root, "partitions", list);
-  json_object_set_new(root, "bytes", json_integer((json_int_t)total_bytes(c->compiled)));
+  json_object_update(root, folder);
+  json_decref(folder);
+  json_object_set_new(root, "directory", cli_json_text(c->directory));
   json_object_set_new(timings, "load", cli_json_real(c->job.load_ms));
   json_object_set_new(timings, "plan", cli_json_real(c->job.plan_ms));
   json_object_set_new(timings, "compile", cli_json_real(c->compile_ms));
   json_object_set_new(root, "timings_ms", timings);
   return cli_json_print(c->cli, root, error);
+}
+
+static clv_status print_text(const compiling *c, clv_error *error) {
+  char *document;
+  CLV__TRY(clv_compiled_text(c->compiled, c->cli->quiet, cli_form(c->cli), &document, error));
+  clv_status status = cli_print_document(c->cli, document, error);
+  clv_text_free(document);
+  return status;
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {

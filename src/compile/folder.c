@@ -14,6 +14,10 @@
 
 enum { MOST_PARTITIONS = 1 << 20 };
 
+bool clv_compiled_recognise(const char *path) {
+  return path != NULL && clv__folder_recognise(path);
+}
+
 bool clv__folder_recognise(const char *path) {
   char list[4096];
   struct stat info;
@@ -279,6 +283,9 @@ void clv_compiled_close(clv_compiled *compiled) {
   clv__release(allocator, compiled);
 }
 
+const char *clv_compiled_directory(const clv_compiled *compiled) {
+  return compiled->directory;
+}
 const char *clv_compiled_model_path(const clv_compiled *compiled) {
   return compiled->model_path;
 }

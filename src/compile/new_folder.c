@@ -247,3 +247,8 @@ void clv__new_folder_end(clv__new_folder *made) {
   clv__release(made->allocator, made->target);
   *made = (clv__new_folder){.lock = -1};
 }
+
+clv_status clv_compiled_check(const char *directory, clv_error *error) {
+  if (directory == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "directory must not be NULL");
+  return clv__folder_check(clv__allocator_default(), directory, error);
+}

@@ -118,6 +118,10 @@ uint32_t clv_plan_open_nodes(const clv_plan *plan, uint32_t device) {
   return nodes;
 }
 
+bool clv_plan_has_open_inputs(const clv_plan *plan) {
+  return plan != NULL && clv__plan_has_open_inputs(plan);
+}
+
 /* ---- Pictures ---- */
 
 clv_status clv_plan_draw(const clv_plan *plan, clv_picture picture, const clv_comparison *comparison, const char *path,
