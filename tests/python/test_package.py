@@ -316,6 +316,24 @@ def test_gnn():
     raises(cleave.NotSupported, "", cleave.gnn.plan, models.make("lstm")[0], graph)
 
 
+def test_readme():
+    """The example of README.md ('In Python') runs as it is printed, on the demo's model at a smaller size."""
+    with open(os.path.join(oracle.ROOT, "README.md"), encoding="utf-8") as file:
+        code = file.read().split("## In Python", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+    model, inputs = models.make("resnet50", seed=0)
+    small = list(inputs["data"].shape)
+    check("(1, 3, 224, 224)" in code, "the example of README.md does not name the input's shape")
+    code = code.replace("(1, 3, 224, 224)", str(tuple(small)))
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "demo"))
+        onnx.save(model, os.path.join(folder, "demo", "resnet50.onnx"))
+        environment = dict(os.environ, PYTHONPATH=os.path.join(oracle.BUILD, "python"))
+        done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=5 * PATIENCE)
+        check(done.returncode == 0 and "node_maxpool (MaxPool) on cpu" in done.stdout and "median" in done.stdout,
+              f"README.md, In Python: {done.stdout[-1000:]} {done.stderr[-2000:]}")
+        check(os.path.getsize(os.path.join(folder, "plan.html")) > 5000, "README.md, In Python: the page")
+
+
 def test_errors():
     raises(cleave.NotFound, "nothing.onnx", cleave.Session, "/tmp/nothing.onnx")
     raises(FileNotFoundError, "nothing.onnx", cleave.Session, "/tmp/nothing.onnx")
@@ -379,7 +397,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    for test in (test_models, test_dtypes, test_strings, test_sizes_from_data, test_stopping, test_asyncio, test_plans, test_measuring, test_gnn, test_errors):
+    for test in (test_models, test_dtypes, test_strings, test_sizes_from_data, test_stopping, test_asyncio, test_plans, test_measuring, test_gnn, test_readme, test_errors):
         test()
     test_memory(10000 if arguments.all else 400)
     print(f"{passed} passed, {failed} failed, 0 skipped")
