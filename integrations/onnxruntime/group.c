@@ -7,6 +7,7 @@
 typedef struct group {
   OrtNodeComputeInfo table; /* first: ONNX Runtime passes a pointer to it */
   const clv__ep *provider;
+  clv__ep_map *maps;
   clv_graph *graph;
   clv_plan *plan;
   clv_session *session;
@@ -19,6 +20,7 @@ static void destroy(group *g) {
   clv_session_destroy(g->session);
   clv_plan_destroy(g->plan);
   clv_graph_destroy(g->graph);
+  clv__ep_unmap(g->maps);
   pthread_mutex_destroy(&g->lock);
   free(g);
 }
@@ -161,7 +163,7 @@ static bool knows_sizes(const group *g) {
 static clv_status make_session(group *g, const OrtGraph *graph, const OrtNode *fused, clv__ep_arena *arena, clv_error *error) {
   const clv__ep *provider = g->provider;
   clv__ep_values inputs, outputs;
-  clv__ep_part part = {.graph = graph, .inputs = &inputs, .outputs = &outputs, .ownership = CLV_COPY};
+  clv__ep_part part = {.graph = graph, .inputs = &inputs, .outputs = &outputs, .ownership = CLV_COPY, .maps = &g->maps};
   TRY(clv__ep_read_values(provider, fused, CLV__EP_NODE_INPUTS, arena, &inputs, error));
   TRY(clv__ep_read_values(provider, fused, CLV__EP_NODE_OUTPUTS, arena, &outputs, error));
   TRY(clv__ep_read_nodes(provider, graph, arena, &part.nodes, error));

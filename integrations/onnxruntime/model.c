@@ -19,11 +19,23 @@ static clv_status names_of(const making *m, const clv__ep_values *values, const 
   return CLV_OK;
 }
 
-static clv_status add_constant(const making *m, clv_graph_builder *builder, const char *name, const OrtValue *value,
-                               clv_error *error) {
+static clv_status add_constant(const making *m, clv_graph_builder *builder, const char *name, const OrtValueInfo *info,
+                               const OrtValue *value, clv_error *error) {
   clv_tensor tensor;
+  clv_ownership ownership = m->part->ownership;
+  const void *mapped = NULL;
   TRY(clv__ep_read_tensor(m->provider, value, m->arena, &tensor, error));
-  return clv_graph_builder_weight(builder, name, &tensor, m->part->ownership, error);
+  if (m->part->maps != NULL && tensor.dtype != CLV_STRING) {
+    size_t count = 1;
+    for (int32_t i = 0; i < tensor.rank; ++i) count *= (size_t)tensor.dims[i];
+    size_t size_bytes = (count * clv_dtype_size_bits(tensor.dtype) + 7) / 8;
+    TRY(clv__ep_find_mapped(m->provider, m->part->graph, info, size_bytes, m->part->maps, &mapped, error));
+  }
+  if (mapped != NULL) {
+    tensor.data = (void *)mapped;
+    ownership = CLV_BORROW;
+  }
+  return clv_graph_builder_weight(builder, name, &tensor, ownership, error);
 }
 
 /* Declares the type of a value that a node computes, as far as ONNX Runtime knows it. */
@@ -74,7 +86,7 @@ static clv_status add_body(making *m, clv_graph_builder *builder, const OrtGraph
   for (size_t i = 0; status == CLV_OK && i < constants.count; ++i) {
     const OrtValue *value = NULL;
     status = clv__ep_constant(m->provider, constants.items[i], &value, error);
-    if (status == CLV_OK && value != NULL) status = add_constant(m, body, names[i], value, error);
+    if (status == CLV_OK && value != NULL) status = add_constant(m, body, names[i], constants.items[i], value, error);
   }
   if (status == CLV_OK) status = add_nodes(m, body, &nodes, error);
   if (status == CLV_OK) status = names_of(m, &outputs, &names, error);
@@ -160,7 +172,7 @@ static clv_status define(making *m, clv_graph_builder *builder, const OrtValueIn
   if (name[0] == '\0' || clv__ep_find(&m->known, name) != CLV__EP_ABSENT) return CLV_OK;
   if (!clv__ep_put(m->arena, &m->known, name, GIVEN)) return clv__ep_no_memory(error);
   if (may_be_constant) TRY(clv__ep_constant(m->provider, value, &constant, error));
-  return constant != NULL ? add_constant(m, builder, name, constant, error) : add_input(m, builder, value, name, error);
+  return constant != NULL ? add_constant(m, builder, name, value, constant, error) : add_input(m, builder, value, name, error);
 }
 
 static clv_status define_list(making *m, clv_graph_builder *builder, const clv__ep_values *values, bool may_be_constant,

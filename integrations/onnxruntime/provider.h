@@ -122,6 +122,15 @@ clv_status clv__ep_constant(const clv__ep *provider, const OrtValueInfo *value, 
 clv_status clv__ep_read_attributes(const clv__ep *provider, const OrtNode *node, clv__ep_arena *arena, clv_attribute **attributes,
                                    uint32_t *count, uint32_t extra_room, clv_error *error);
 
+/* ---- maps.c ---- */
+
+typedef struct clv__ep_map clv__ep_map;
+/* Finds a constant of `size_bytes` in a file of external data, and maps the file, unless it is in the list already. `data` is
+ * NULL if the constant is not in a file, or if the file does not have these bytes: then its value in memory must be used. */
+clv_status clv__ep_find_mapped(const clv__ep *provider, const OrtGraph *graph, const OrtValueInfo *value, size_t size_bytes,
+                               clv__ep_map **maps, const void **data, clv_error *error);
+void clv__ep_unmap(clv__ep_map *maps);
+
 /* ---- model.c ---- */
 
 /* Which nodes become a graph of Cleave's. */
@@ -131,6 +140,7 @@ typedef struct clv__ep_part {
   const clv__ep_values *inputs, *outputs; /* in the order of the graph to make; NULL: as the nodes need them, in any order */
   bool is_declared;                       /* values have the types that ONNX Runtime says; otherwise Cleave infers them */
   clv_ownership ownership; /* of constants: CLV_BORROW if the graph is used only while ONNX Runtime's graph is valid */
+  clv__ep_map **maps;      /* constants in files are read from there; the maps must outlive the graph. NULL: they are copied */
 } clv__ep_part;
 clv_status clv__ep_make_graph(const clv__ep *provider, const clv__ep_part *part, clv_graph **graph, clv_error *error);
 

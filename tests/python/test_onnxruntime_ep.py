@@ -27,6 +27,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import oracle
 import models  # from tools/, which oracle adds to the path
+import random_graphs
+import test_directories
 
 NAME = "CleaveExecutionProvider"
 LIBRARY = os.path.join(oracle.BUILD, "libcleave_onnxruntime_ep.so")
@@ -469,6 +471,27 @@ def groups(tally, arguments):
         tally.add(f"random graph {k}", reason or difference(model, inputs, devices="npu,cpu" if k % 2 else "cpu"))
 
 
+def random_models(tally, arguments):
+    """The random graphs of test_random_graphs.py, without ONNX Runtime's optimiser, which aborts on some of them."""
+    folder = oracle.build_folder("onnxruntime_ep_random")
+    directories, _, _ = random_graphs.generate(folder, 10 if arguments.quick else 60, 5000)
+    ran = 0
+    for directory in directories:
+        model = oracle.without_names(onnx.load(os.path.join(directory, "model.onnx")))
+        inputs, expected = (test_directories.read_tensors(os.path.join(directory, "test_data_set_0"), kind) for kind in ("input", "output"))
+        inputs = to_values(inputs, model.graph.input)
+        try:
+            session(model, provider=False, level=LEVEL.ORT_DISABLE_ALL).run(None, inputs)
+        except Exception:  # it has no kernels for some types
+            continue
+        ran += 1
+        for given in "cpu", "npu,cpu", "npu":
+            with_provider = session(model, level=LEVEL.ORT_DISABLE_ALL, devices=given, strategy="contiguous")
+            reason = oracle.first_difference(expected, with_provider.run(None, inputs), oracle.tolerance_of(model))
+            tally.add(f"{os.path.basename(directory)} on {given}", reason)
+    tally.add("ONNX Runtime runs most random graphs", None if ran > len(directories) // 2 else f"{ran} of {len(directories)}")
+
+
 def spec_file(folder, operators):
     path = os.path.join(folder, "npu.json")
     with open(path, "w", encoding="utf-8") as file:
@@ -579,9 +602,28 @@ def external_data(tally, _):
             reason = reason or f"{found}, expected {where}"
     tally.add("external data: where it is", reason)
     tally.add("external data: results", oracle.first_difference(expected, beside.run(None, inputs)))
+    tally.add("external data: results, optimised", oracle.first_difference(expected, session(path).run(None, inputs)))
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        mapped = sum("external.bin" in line for line in file)
+    tally.add("external data: the file is mapped", None if mapped else "it is not")
+    with open(path, "rb") as file:
+        data = file.read()
+    here = os.getcwd()
+    os.chdir(oracle.build_folder("onnxruntime_ep_elsewhere"))
+    try:
+        with open("external.bin", "wb") as file:
+            file.truncate(os.path.getsize(os.path.join(folder, "external.bin")))  # zeros: not the model's file
+        settings = onnxruntime.SessionOptions()
+        settings.log_severity_level = 4
+        settings.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+        settings.add_provider_for_devices(devices, {"threads": "1"})
+        elsewhere = onnxruntime.InferenceSession(data, settings, enable_fallback=0).run(None, inputs)
+    finally:
+        os.chdir(here)
+    tally.add("external data: of a model from memory", oracle.first_difference(expected, elsewhere))
 
 
-PARTS = [registration, accessors, whole_models, shapes, bodies, groups, options, errors, failing_devices, threads, external_data, operators]
+PARTS = [registration, accessors, whole_models, shapes, bodies, groups, random_models, options, errors, failing_devices, threads, external_data, operators]
 
 
 def main():
