@@ -110,6 +110,7 @@ SWEEPS = [
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
     ("build, Python package", 120, cmake_build("release", "-DCLEAVE_PYTHON=ON", f"-DPython_EXECUTABLE={ROOT}/{PYTHON}"), {}),
     ("ONNX Runtime's API", 60, f"{PYTHON} tests/python/test_onnxruntime_api.py", {}),
+    ("the suite of the package onnx for backends", 120, f"{PYTHON} tests/python/test_onnx_backend.py", {}),
 ]
 
 # `make test-all` runs the stages of both lists above, and these.
