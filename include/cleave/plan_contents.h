@@ -99,6 +99,23 @@ CLV_API const char *clv_plan_node_refusal(const clv_plan *plan, uint32_t node, u
  * if the device cannot run the node, or if the node is folded or an index is beyond its count. */
 CLV_API bool clv_plan_move_ns(const clv_plan *plan, uint32_t node, uint32_t device, int64_t *delta_ns);
 
+/* ---- The values of runs ---- */
+
+/* The type of a graph input in runs of this plan; sizes that the plan leaves open are negative. NULL for an index beyond the
+ * count of inputs. Valid as long as the plan. */
+CLV_API const clv_tensor *clv_plan_input_type(const clv_plan *plan, uint32_t index);
+/* The outputs of a run: those of the graph, then the values that clv_plan_options.keeps names. NULL for an index beyond the
+ * count. Valid as long as the plan. */
+CLV_API uint32_t clv_plan_output_count(const clv_plan *plan);
+CLV_API const char *clv_plan_output_name(const clv_plan *plan, uint32_t index);
+CLV_API const clv_tensor *clv_plan_output_type(const clv_plan *plan, uint32_t index);
+/* Computes to which sizes devices with fixed shapes pad the sizes of a run that the plan leaves open. `sizes` has the size of
+ * each symbol of the graph, `symbol_count` of them, and receives the padded sizes; negative sizes stay as they are. `multiple` is
+ * that of clv_session_options.bucket_multiple. Sets `pads` to whether any partition pads; otherwise the sizes stay as they are.
+ * Errors: CLV_INVALID_ARGUMENT for a wrong count; CLV_OUT_OF_MEMORY. */
+CLV_API CLV_MUST_USE clv_status clv_plan_pad_sizes(const clv_plan *plan, uint32_t multiple, int64_t *sizes, uint32_t symbol_count,
+                                                   bool *pads, clv_error *error);
+
 /* Makes the text of the plan file, which docs/plan-file.md describes, without writing a file: JSON, terminated by a zero byte.
  * Free it with clv_text_free().
  * Errors: CLV_OUT_OF_MEMORY; CLV_IO_ERROR if the model's file changed after it was loaded. */

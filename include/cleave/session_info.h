@@ -116,6 +116,11 @@ typedef struct clv_space_info {
 } clv_space_info;
 CLV_API bool clv_session_space(clv_session *session, uint32_t index, clv_space_info *info);
 
+/* Returns memory to the system that was needed only to create sessions: free pages of the heap, and pages of mapped files that
+ * the process only reads, mainly code and tables of libraries, which return when they are accessed. It affects the whole
+ * process, so the library never calls it. Returns the number of bytes of mapped files that were dropped. */
+CLV_API size_t clv_memory_trim(void);
+
 /* ---- Documents ---- */
 
 /* The parts of clv_session_report(). */

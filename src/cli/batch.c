@@ -2,23 +2,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "cleave/label.h"
+#include "cleave/tensors.h"
 #include "cli/job.h"
-#include "report/label.h"
 
-static bool is_symbol(const clv_graph *graph, int64_t dim) {
-  return dim < 0 && dim != CLV_DIM_UNKNOWN && (uint64_t)(-2 - dim) < graph->symbol_count;
-}
-
-static const clv_tensor *input_type(const clv_graph *graph, uint32_t input) {
-  return &graph->values[graph->inputs[input]].type;
+/* Returns the name of a dimension; NULL unless it is symbolic. */
+static const char *symbol_of(const clv_graph *graph, int64_t dim) {
+  return dim < CLV_DIM_UNKNOWN && -2 - dim <= UINT32_MAX ? clv_graph_symbol_name(graph, (uint32_t)(-2 - dim)) : NULL;
 }
 
 /* Returns whether a symbol is the batch size: inputs have the symbol as their first dimension and in no other place. For
  * example, S is not the batch size if the inputs are [S] and [N,S]. */
 static bool is_batch(const clv_graph *graph, int64_t symbol) {
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    const clv_tensor *type = input_type(graph, i);
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) {
+    const clv_tensor *type = clv_graph_input_type(graph, i);
     for (int32_t d = 1; d < type->rank; ++d) {
       if (type->dims[d] == symbol) return false;
     }
@@ -27,18 +24,15 @@ static bool is_batch(const clv_graph *graph, int64_t symbol) {
 }
 
 static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *error) {
-  char text[200] = "no input has dimensions";
+  char text[440] = "no input has dimensions";
   const char *way_out = "";
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    const clv_tensor *type = input_type(graph, i);
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) {
+    const clv_tensor *type = clv_graph_input_type(graph, i);
     if (type->data != NULL || type->rank < 1) continue;
-    clv__text label;
-    clv__text_init(&label, graph->allocator);
-    clv__label_short(&label, graph->values[graph->inputs[i]].name, 40);
-    clv__text_append(&label, "' is ");
-    clv__label_type(&label, graph, type);
-    snprintf(text, sizeof text, "input '%s", label.data);
-    clv__text_finish(&label);
+    char name[200], label[200];
+    (void)clv_label_name(clv_graph_input_name(graph, i), 40, name, sizeof name);
+    (void)clv_tensor_type_text(graph, type, label, sizeof label);
+    snprintf(text, sizeof text, "input '%s' is %s", name, label);
     if (type->dims[0] == (int64_t)batch) return CLV_OK; /* the model has exactly this batch size */
     way_out = "; export the model with a symbol as first dimension that no other dimension of an input uses";
     break;
@@ -64,11 +58,12 @@ clv_status cli_batch_sizes(cli_invocation *cli, const clv_graph *graph, clv_size
   const uint64_t batch = cli_number(cli, OPTION_BATCH, 0);
   bool any = false;
   if (batch == 0) return CLV_OK;
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    const clv_tensor *type = input_type(graph, i);
-    if (type->data != NULL || type->rank < 1 || !is_symbol(graph, type->dims[0]) || !is_batch(graph, type->dims[0])) continue;
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) {
+    const clv_tensor *type = clv_graph_input_type(graph, i);
+    if (type->data != NULL || type->rank < 1 || symbol_of(graph, type->dims[0]) == NULL || !is_batch(graph, type->dims[0]))
+      continue;
     any = true;
-    CLV__TRY(set_symbol(graph->symbols[-2 - type->dims[0]], batch, sizes, count, error));
+    CLV__TRY(set_symbol(symbol_of(graph, type->dims[0]), batch, sizes, count, error));
   }
   return any ? CLV_OK : no_batch(graph, batch, error);
 }

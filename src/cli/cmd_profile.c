@@ -63,7 +63,7 @@ static clv_status load_model(profiling *p, const char *path, clv_error *error) {
   cli->quiet = quiet;
   if (status == CLV_OK) p->graphs[p->graph_count] = (clv_profile_graph){graph, count, sizes};
   ++p->graph_count;
-  cli_inputs_finish(cli, &inputs);
+  cli_inputs_finish(&inputs);
   return status;
 }
 

@@ -1,17 +1,16 @@
 /* `cleave run`: runs a model or a plan once; shows, writes and verifies its outputs. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/trim.h"
 #include "cleave/session_info.h"
+#include "cleave/tensors.h"
 #include "cleave/trace.h"
 #include "cleave/verify.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cli/values.h"
-#include "execute/session.h"
-#include "report/label.h"
 
 typedef struct run {
   cli_invocation *cli;
@@ -19,7 +18,7 @@ typedef struct run {
   clv_session *session;
   uint32_t value_count; /* number of graph outputs and of values of --dump, which follow them */
   clv_tensor *outputs;
-  cli_value *values;
+  clv_named_tensor *values;
   clv_verification *verification; /* NULL: not verified */
   double session_ms, run_ms;
 } run;
@@ -29,15 +28,11 @@ static clv_status prepare(run *r, clv_error *error) {
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &r->job, error));
   CLV__TRY(cli_job_plan(cli, &r->job, true, error));
   CLV__TRY(cli_inputs_fill(cli, &r->job, cli_number(cli, OPTION_SEED, 0), error));
-  const clv_graph *graph = r->job.graph;
-  r->value_count = graph->output_count + r->job.plan->kept_count;
+  r->value_count = clv_plan_output_count(r->job.plan);
   r->outputs = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->outputs);
   r->values = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->values);
   if (r->outputs == NULL || r->values == NULL) return clv__error_memory(error, r->value_count * sizeof *r->values);
-  for (uint32_t i = 0; i < r->value_count; ++i) {
-    clv_value_id id = i < graph->output_count ? graph->outputs[i] : r->job.plan->kept[i - graph->output_count];
-    r->values[i].name = graph->values[id].name;
-  }
+  for (uint32_t i = 0; i < r->value_count; ++i) r->values[i].name = clv_plan_output_name(r->job.plan, i);
   return CLV_OK;
 }
 
@@ -49,7 +44,7 @@ static clv_status run_once(run *r, clv_error *error) {
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
   cli_job_note_compiled(cli, &r->job, r->session);
-  (void)clv__memory_trim();
+  (void)clv_memory_trim();
   r->session_ms = cli_ms(start, clv__clock_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
@@ -95,15 +90,16 @@ static clv_status print_verdict(run *r, clv_error *error) {
 
 static clv_status print_outputs(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  if (!(cli->quiet && cli_is_given(cli, OPTION_OUTPUT_DIR)))
-    cli_values_table(cli, r->job.graph, r->values, r->value_count, &text);
-  if (cli->verbose) {
-    clv__text_append(&text, "\nload %.3f ms, plan %.3f ms, compile %.3f ms, first run %.3f ms\n", r->job.load_ms, r->job.plan_ms,
-                     r->session_ms, r->run_ms);
+  char *text;
+  if (!(cli->quiet && cli_is_given(cli, OPTION_OUTPUT_DIR))) {
+    const clv_status status = clv_tensors_report(r->job.graph, r->values, r->value_count, cli_form(cli), &text, error);
+    CLV__TRY(print_document(r, status, text, error));
   }
-  return cli_print(cli, &text, error);
+  if (!cli->verbose) return CLV_OK;
+  cli_progress_end(cli);
+  printf("\nload %.3f ms, plan %.3f ms, compile %.3f ms, first run %.3f ms\n", r->job.load_ms, r->job.plan_ms, r->session_ms,
+         r->run_ms);
+  return CLV_OK;
 }
 
 /* Adds the results of --verify, and the devices that were removed. */
@@ -156,7 +152,9 @@ static clv_status finish_run(run *r, clv_error *error) {
     if (wants_verdict) CLV__TRY(verify(r, error));
     return print_verdict(r, error);
   }
-  json_t *outputs = cli_values_json(r->job.graph, r->values, r->value_count);
+  char *text;
+  CLV__TRY(clv_tensors_report(r->job.graph, r->values, r->value_count, CLV_FORM_JSON, &text, error));
+  json_t *outputs = cli_json_parse(text);
   clv_status status = wants_verdict ? verify(r, error) : CLV_OK;
   if (status == CLV_OK) return print_json(r, outputs, error);
   json_decref(outputs);

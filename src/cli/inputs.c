@@ -5,33 +5,30 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/shapes_given.h"
-#include "base/random.h"
-#include "base/tensor/small.h"
-#include "base/text.h"
+#include "cleave/graph_contents.h"
+#include "cleave/label.h"
+#include "cleave/plan_contents.h"
+#include "cleave/tensors.h"
 #include "cli/console.h"
 #include "cli/job.h"
-#include "compile/bucket.h"
-#include "formats/arrays/npy.h"
-#include "formats/arrays/npz.h"
-#include "formats/onnx/onnx.h"
-#include "report/label.h"
+
+enum { ALIGNMENT = 64, NAME_COLUMNS = 40, LABEL_BYTES = 1900 };
 
 /* ---- Files ---- */
 
 static uint32_t find_input(const clv_graph *graph, const char *name, size_t length) {
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    const char *input = graph->values[graph->inputs[i]].name;
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) {
+    const char *input = clv_graph_input_name(graph, i);
     if (strlen(input) == length && strncmp(input, name, length) == 0) return i;
   }
-  return CLV__NO_ID;
+  return CLV_NO_INDEX;
 }
 
 /* Counts the inputs without a default, and sets *one to the last of them. */
 static uint32_t count_needed(const clv_graph *graph, uint32_t *one) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    if (graph->values[graph->inputs[i]].type.data != NULL) continue;
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) {
+    if (clv_graph_input_type(graph, i)->data != NULL) continue;
     *one = i;
     ++count;
   }
@@ -44,16 +41,16 @@ static clv_status no_such_input(const clv_graph *graph, const char *option, cons
                                 clv_error *error) {
   char list[500] = "";
   size_t used = 0;
-  for (uint32_t i = 0; i < graph->input_count && used < sizeof list; ++i) {
-    int written = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", graph->values[graph->inputs[i]].name);
+  for (uint32_t i = 0; i < clv_graph_input_count(graph) && used < sizeof list; ++i) {
+    int written = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", clv_graph_input_name(graph, i));
     used += written < 0 ? 0 : (size_t)written;
   }
   if (path != NULL)
     return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': array '%s' of %s is not an input; the model's inputs: %s", option,
-                          text, path, graph->input_count > 0 ? list : "none");
+                          text, path, clv_graph_input_count(graph) > 0 ? list : "none");
   return clv__error_set(error, CLV_NOT_FOUND,
                         "option '--%s': '%s' does not start with the name of an input; the model's inputs: %s", option, text,
-                        graph->input_count > 0 ? list : "none");
+                        clv_graph_input_count(graph) > 0 ? list : "none");
 }
 
 /* Finds the input that "NAME=REST" refers to. Names may contain `=`, so it tries every `=`. */
@@ -61,114 +58,93 @@ static uint32_t split_name(const clv_graph *graph, const char *text, const char 
   for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
     uint32_t input = find_input(graph, text, (size_t)(equals - text));
     *rest = equals + 1;
-    if (input != CLV__NO_ID) return input;
+    if (input != CLV_NO_INDEX) return input;
   }
-  return CLV__NO_ID;
+  return CLV_NO_INDEX;
 }
 
-typedef enum file_kind { KIND_OTHER, KIND_NPY, KIND_NPZ, KIND_PB } file_kind;
-
-/* Determines the format of a file by its first bytes, or else by the ending of its name. The copy of a pipe (/proc/self/fd/N)
- * has no ending: unless its first bytes are those of npy or npz, it counts as protobuf, which has no fixed first bytes. */
-static file_kind kind_of(const char *path) {
-  char head[6] = "";
-  const size_t length = strlen(path);
-  FILE *file = fopen(path, "rb");
-  const size_t count = file != NULL ? fread(head, 1, sizeof head, file) : 0;
-  if (file != NULL) fclose(file);
-  if (count == sizeof head && memcmp(head, "\x93NUMPY", sizeof head) == 0) return KIND_NPY;
-  if (count >= 4 && memcmp(head, "PK", 2) == 0) return KIND_NPZ;
-  if (length > 4 && strcmp(path + length - 4, ".npy") == 0) return KIND_NPY; /* the npy reader will report the wrong content */
-  if (length > 4 && strcmp(path + length - 4, ".npz") == 0) return KIND_NPZ;
-  if (length > 3 && strcmp(path + length - 3, ".pb") == 0) return KIND_PB;
-  return strncmp(path, "/proc/self/fd/", 14) == 0 ? KIND_PB : KIND_OTHER;
-}
-
-/* Takes over `tensor` as the value of an input. */
-static clv_status take(cli_invocation *cli, const clv_graph *graph, uint32_t index, const char *path, clv_tensor *tensor,
-                       cli_inputs *inputs, clv_error *error) {
-  const clv__value *value = &graph->values[graph->inputs[index]];
-  if (value->type.dtype != CLV_DTYPE_NONE && value->type.dtype != tensor->dtype) {
-    clv__release(cli->allocator, tensor->data);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", value->name, path,
-                          clv_dtype_name(tensor->dtype), clv_dtype_name(value->type.dtype));
+/* Takes the value of an input from a file. If an input is given twice, the last value wins. */
+static clv_status take(const clv_graph *graph, uint32_t index, const char *path, const clv_tensor *tensor, cli_inputs *inputs,
+                       clv_error *error) {
+  const char *name = clv_graph_input_name(graph, index);
+  const clv_dtype dtype = clv_graph_input_type(graph, index)->dtype;
+  if (dtype != CLV_DTYPE_NONE && dtype != tensor->dtype) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", name, path,
+                          clv_dtype_name(tensor->dtype), clv_dtype_name(dtype));
   }
-  clv__release(cli->allocator, inputs->tensors[index].data); /* if an input is given twice, the last value wins */
   inputs->tensors[index] = *tensor;
   inputs->is_given[index] = true;
   return CLV_OK;
 }
 
-/* Reads the arrays of an npz file: only the array of input `only` or, if `only` is CLV__NO_ID, all arrays, each for the input
- * with the same name. */
-static clv_status read_arrays(cli_invocation *cli, const clv_graph *graph, const clv__npz *npz, const char *path, uint32_t only,
-                              cli_inputs *inputs, clv_error *error) {
-  for (size_t i = 0; i < clv__npz_count(npz); ++i) {
-    const char *name = clv__npz_name(npz, i);
-    clv_tensor tensor = {0};
-    uint32_t index = find_input(graph, name, strlen(name));
-    if (only != CLV__NO_ID && index != only && clv__npz_count(npz) > 1) continue;
-    if (only != CLV__NO_ID) index = only;
-    if (index == CLV__NO_ID) return no_such_input(graph, "input", path, name, error);
-    CLV__TRY(clv__npz_read(npz, name, &tensor, error));
-    CLV__TRY(take(cli, graph, index, path, &tensor, inputs, error));
-    if (only != CLV__NO_ID) return CLV_OK;
-  }
-  if (only == CLV__NO_ID) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_FOUND, "%s has several arrays, and none is named '%s'", path,
-                        graph->values[graph->inputs[only]].name);
+/* Opens a file, which `inputs` closes. */
+static clv_status open_file(cli_invocation *cli, const char *path, clv_array_format format, cli_inputs *inputs,
+                            clv_arrays **arrays, clv_error *error) {
+  CLV__TRY(clv_arrays_open(cli->context, path, format, arrays, error));
+  inputs->files[inputs->file_count++] = *arrays;
+  return CLV_OK;
 }
 
+/* Reads the arrays of an npz file: only the array of input `only` or, if `only` is CLV_NO_INDEX, all arrays, each for the input
+ * with the same name. */
 static clv_status read_npz(cli_invocation *cli, const clv_graph *graph, const char *path, uint32_t only, cli_inputs *inputs,
                            clv_error *error) {
-  clv__npz *npz;
-  CLV__TRY(clv__npz_open(cli->allocator, path, &npz, error));
-  clv_status status = read_arrays(cli, graph, npz, path, only, inputs, error);
-  clv__npz_close(npz);
-  return status;
+  clv_arrays *arrays;
+  CLV__TRY(open_file(cli, path, CLV_ARRAYS_NPZ, inputs, &arrays, error));
+  for (uint32_t i = 0; i < clv_arrays_count(arrays); ++i) {
+    const char *name = clv_arrays_name(arrays, i);
+    clv_tensor tensor;
+    uint32_t index = find_input(graph, name, strlen(name));
+    if (only != CLV_NO_INDEX && index != only && clv_arrays_count(arrays) > 1) continue;
+    if (only != CLV_NO_INDEX) index = only;
+    if (index == CLV_NO_INDEX) return no_such_input(graph, "input", path, name, error);
+    CLV__TRY(clv_arrays_tensor(arrays, i, &tensor, error));
+    CLV__TRY(take(graph, index, path, &tensor, inputs, error));
+    if (only != CLV_NO_INDEX) return CLV_OK;
+  }
+  if (only == CLV_NO_INDEX) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_FOUND, "%s has several arrays, and none is named '%s'", path,
+                        clv_graph_input_name(graph, only));
 }
 
 static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const char *text, cli_inputs *inputs, clv_error *error) {
   const char *path = text;
   uint32_t only = 0, index = split_name(graph, text, &path);
   const bool is_path = strchr(text, '=') == NULL || access(text, F_OK) == 0;
-  if (index == CLV__NO_ID && is_path && kind_of(text) == KIND_NPZ) return read_npz(cli, graph, text, CLV__NO_ID, inputs, error);
-  if (index == CLV__NO_ID && is_path && count_needed(graph, &only) == 1) {
+  if (index == CLV_NO_INDEX && is_path && clv_arrays_recognise(text) == CLV_ARRAYS_NPZ)
+    return read_npz(cli, graph, text, CLV_NO_INDEX, inputs, error);
+  if (index == CLV_NO_INDEX && is_path && count_needed(graph, &only) == 1) {
     index = only;
     path = text;
   }
-  if (index == CLV__NO_ID) return no_such_input(graph, "input", NULL, text, error);
-  clv_tensor tensor = {0};
-  clv_status status = CLV_OK;
-  switch (kind_of(path)) {
-    case KIND_NPY:
-      status = clv__npy_read(cli->allocator, path, &tensor, error);
-      break;
-    case KIND_NPZ:
-      return read_npz(cli, graph, path, index, inputs, error);
-    case KIND_PB:
-      status = clv__onnx_tensor_read_file(cli->allocator, path, &tensor, NULL, error);
-      break;
-    case KIND_OTHER:
-      return cli_usage(cli, error, "option '--input': '%s' is not a .npy, .npz or .pb file", path);
-  }
-  if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", graph->values[graph->inputs[index]].name);
-  return take(cli, graph, index, path, &tensor, inputs, error);
+  if (index == CLV_NO_INDEX) return no_such_input(graph, "input", NULL, text, error);
+  const clv_array_format format = clv_arrays_recognise(path);
+  if (format == CLV_ARRAYS_UNKNOWN) return cli_usage(cli, error, "option '--input': '%s' is not a .npy, .npz or .pb file", path);
+  if (format == CLV_ARRAYS_NPZ) return read_npz(cli, graph, path, index, inputs, error);
+  clv_arrays *arrays;
+  clv_tensor tensor;
+  clv_status status = open_file(cli, path, format, inputs, &arrays, error);
+  if (status == CLV_OK) status = clv_arrays_tensor(arrays, 0, &tensor, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", clv_graph_input_name(graph, index));
+  return take(graph, index, path, &tensor, inputs, error);
 }
 
 clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error) {
-  inputs->count = graph->input_count;
-  inputs->tensors = clv__arena_allocate_zero(&cli->arena, graph->input_count, sizeof *inputs->tensors);
-  inputs->is_given = clv__arena_allocate_zero(&cli->arena, graph->input_count, sizeof *inputs->is_given);
-  if (inputs->tensors == NULL || inputs->is_given == NULL)
-    return clv__error_memory(error, graph->input_count * sizeof(clv_tensor));
   const cli_given *given = &cli->options->given[OPTION_INPUT];
+  inputs->count = clv_graph_input_count(graph);
+  inputs->tensors = clv__arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->tensors);
+  inputs->is_given = clv__arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->is_given);
+  inputs->made = clv__arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->made);
+  inputs->files = clv__arena_allocate_zero(&cli->arena, given->count, sizeof *inputs->files);
+  if (inputs->tensors == NULL || inputs->is_given == NULL || inputs->made == NULL || inputs->files == NULL)
+    return clv__error_memory(error, inputs->count * sizeof(clv_tensor));
   for (uint32_t i = 0; i < given->count; ++i) CLV__TRY(read_one(cli, graph, given->values[i], inputs, error));
   return CLV_OK;
 }
 
-void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs) {
-  for (uint32_t i = 0; inputs->tensors != NULL && i < inputs->count; ++i) clv__release(cli->allocator, inputs->tensors[i].data);
+void cli_inputs_finish(cli_inputs *inputs) {
+  for (uint32_t i = 0; inputs->made != NULL && i < inputs->count; ++i) free(inputs->made[i]);
+  for (uint32_t i = 0; i < inputs->file_count; ++i) clv_arrays_close(inputs->files[i]);
   *inputs = (cli_inputs){0};
 }
 
@@ -193,8 +169,8 @@ static bool parse_shape(const char *text, clv_size *size) {
 static clv_status shape_option(cli_invocation *cli, const clv_graph *graph, const char *text, clv_size *size, clv_error *error) {
   const char *rest;
   uint32_t index = split_name(graph, text, &rest);
-  if (index == CLV__NO_ID) return no_such_input(graph, "shape", NULL, text, error);
-  *size = (clv_size){.name = graph->values[graph->inputs[index]].name};
+  if (index == CLV_NO_INDEX) return no_such_input(graph, "shape", NULL, text, error);
+  *size = (clv_size){.name = clv_graph_input_name(graph, index)};
   if (parse_shape(rest, size)) return CLV_OK;
   return cli_usage(cli, error, "option '--shape': '%s' is not a shape of at most %d sizes, such as 1x3x224x224", rest,
                    CLV_MAX_RANK);
@@ -209,17 +185,17 @@ static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *si
   return cli_usage(cli, error, "option '--dim': '%s' is not a size", equals + 1);
 }
 
-/* Returns the size given for a symbolic dimension, or -1 if none is given. `dim` encodes symbol s as -2 - s. */
+/* Returns the size given for a symbolic dimension, or -1 if none is given. */
 static int64_t bound_size(const clv_graph *graph, const clv_size *sizes, uint32_t count, int64_t dim) {
-  uint64_t symbol = (uint64_t)(-2 - dim);
+  const char *symbol = clv_graph_symbol_name(graph, (uint32_t)(-2 - dim));
   for (uint32_t i = 0; i < count; ++i) {
     if (sizes[i].is_symbol) {
-      if (symbol < graph->symbol_count && strcmp(sizes[i].name, graph->symbols[symbol]) == 0) return sizes[i].dims[0];
+      if (symbol != NULL && strcmp(sizes[i].name, symbol) == 0) return sizes[i].dims[0];
       continue;
     }
     uint32_t input = find_input(graph, sizes[i].name, strlen(sizes[i].name));
-    if (input == CLV__NO_ID) continue;
-    const clv_tensor *type = &graph->values[graph->inputs[input]].type;
+    if (input == CLV_NO_INDEX) continue;
+    const clv_tensor *type = clv_graph_input_type(graph, input);
     for (int32_t d = 0; d < type->rank && d < sizes[i].rank; ++d) {
       if (type->dims[d] == dim && sizes[i].dims[d] >= 0) return sizes[i].dims[d];
     }
@@ -234,21 +210,37 @@ static bool has_shape(const clv_size *sizes, uint32_t count, const char *name) {
   return false;
 }
 
+static bool is_static(const clv_tensor *type) {
+  for (int32_t d = 0; d < type->rank; ++d) {
+    if (type->dims[d] < 0) return false;
+  }
+  return type->rank >= 0;
+}
+
+/* Appends "'input' f32[1,3]" to the list of what a note is about. A list that is too long is cut. */
+static void note_type(const char *name, const clv_graph *graph, const clv_tensor *type, char list[LABEL_BYTES]) {
+  char label[200], text[200];
+  const size_t used = strlen(list);
+  (void)clv_label_name(name, NAME_COLUMNS, label, sizeof label);
+  (void)clv_tensor_type_text(graph, type, text, sizeof text);
+  snprintf(list + used, LABEL_BYTES - used, "%s'%s' %s", used > 0 ? ", " : "", label, text);
+}
+
 /* If an input has open sizes and no given shape, appends a shape for it to `sizes`, in which sizes that are not given are 1.
  * Then appends the input's name and shape to `noted`. */
-static clv_status complete(const clv_graph *graph, const clv__value *input, clv_size *sizes, uint32_t *count, clv__text *noted,
+static clv_status complete(const clv_graph *graph, uint32_t index, clv_size *sizes, uint32_t *count, char noted[LABEL_BYTES],
                            clv_error *error) {
-  const clv_tensor *type = &input->type;
-  if (type->data != NULL || clv__tensor_is_static(type) || has_shape(sizes, *count, input->name)) return CLV_OK;
+  const clv_tensor *type = clv_graph_input_type(graph, index);
+  const char *name = clv_graph_input_name(graph, index);
+  if (type->data != NULL || is_static(type) || has_shape(sizes, *count, name)) return CLV_OK;
   if (type->dtype == CLV_DTYPE_NONE) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is not a tensor, or has an unsupported element type",
-                          input->name);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is not a tensor, or has an unsupported element type", name);
   }
   if (type->rank < 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: give --shape '%s=...' or --input",
-                          input->name, input->name);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: give --shape '%s=...' or --input", name,
+                          name);
   }
-  clv_size size = {.name = input->name, .rank = type->rank};
+  clv_size size = {.name = name, .rank = type->rank};
   bool invented = false;
   for (int32_t d = 0; d < type->rank; ++d) {
     size.dims[d] = type->dims[d];
@@ -261,18 +253,16 @@ static clv_status complete(const clv_graph *graph, const clv__value *input, clv_
   }
   sizes[(*count)++] = size;
   if (!invented) return CLV_OK;
-  clv_tensor made = clv__tensor_make(type->dtype, size.rank, size.dims, NULL);
-  clv__text_append(noted, "%s'", noted->size_bytes > 0 ? ", " : "");
-  clv__label_short(noted, input->name, 40);
-  clv__text_append(noted, "' ");
-  clv__label_type(noted, graph, &made);
+  clv_tensor made = {.dtype = type->dtype, .rank = size.rank};
+  memcpy(made.dims, size.dims, sizeof made.dims);
+  note_type(name, graph, &made, noted);
   return CLV_OK;
 }
 
 clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
                             clv_size **sizes, uint32_t *count, clv_error *error) {
   const cli_given *shapes = &cli->options->given[OPTION_SHAPE], *dims = &cli->options->given[OPTION_DIM];
-  size_t most = (size_t)shapes->count + dims->count + 3 * (size_t)graph->input_count;
+  size_t most = (size_t)shapes->count + dims->count + 3 * (size_t)clv_graph_input_count(graph);
   *count = 0;
   *sizes = clv__arena_allocate_zero(&cli->arena, most, sizeof **sizes);
   if (*sizes == NULL) return clv__error_memory(error, most * sizeof **sizes);
@@ -283,52 +273,28 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
   for (uint32_t i = 0; i < inputs->count; ++i) {
     if (!inputs->is_given[i]) continue;
     clv_size *size = &(*sizes)[(*count)++];
-    *size = (clv_size){.name = graph->values[graph->inputs[i]].name, .rank = inputs->tensors[i].rank};
+    *size = (clv_size){.name = clv_graph_input_name(graph, i), .rank = inputs->tensors[i].rank};
     memcpy(size->dims, inputs->tensors[i].dims, sizeof size->dims);
   }
   if (!static_sizes) return CLV_OK;
-  clv__text noted;
-  clv__text_init(&noted, cli->allocator);
-  clv_status status = CLV_OK;
-  for (uint32_t i = 0; status == CLV_OK && i < graph->input_count; ++i) {
-    status = complete(graph, &graph->values[graph->inputs[i]], *sizes, count, &noted, error);
-  }
-  if (status == CLV_OK && noted.size_bytes > 0) {
-    cli_note(cli, "open sizes are set to 1: %s (set them with --shape, --dim or --input)", noted.data);
-  }
-  clv__text_finish(&noted);
-  return status;
-}
-
-clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error) {
-  int64_t *bindings = clv__arena_allocate(&cli->arena, (size_t)job->graph->symbol_count * sizeof *bindings);
-  clv__shape_given *given = clv__arena_allocate_zero(&cli->arena, job->size_count, sizeof *given);
-  if (bindings == NULL || given == NULL) return clv__error_memory(error, job->size_count * sizeof *given);
-  for (uint32_t i = 0; i < job->size_count; ++i) {
-    const clv_size *size = &job->sizes[i];
-    given[i] = (clv__shape_given){.name = size->name, .is_symbol = size->is_symbol, .rank = size->rank};
-    memcpy(given[i].dims, size->dims, sizeof given[i].dims);
-  }
-  return clv__given_bind(job->graph, given, job->size_count, bindings, error);
-}
-
-/* ---- Random numbers ---- */
-
-static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
-  clv__small_clear(tensor);
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = clv__random(&state);
-    clv__tensor_put(tensor, i, (double)(bits >> 40) / 8388608.0 - 1.0 /* exact in f32 */, (int64_t)(bits >> 33) % 10,
-                    bits >> 63 != 0);
-  }
+  char noted[LABEL_BYTES] = "";
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) CLV__TRY(complete(graph, i, *sizes, count, noted, error));
+  if (noted[0] != '\0') cli_note(cli, "open sizes are set to 1: %s (set them with --shape, --dim or --input)", noted);
+  return CLV_OK;
 }
 
 /* ---- Buckets ---- */
 
+static uint32_t count_symbols(const clv_graph *graph) {
+  uint32_t count = 0;
+  while (clv_graph_symbol_name(graph, count) != NULL) ++count;
+  return count;
+}
+
 /* Returns the size that a symbol has in the inputs of this run, or -1 if no input uses the symbol. */
 static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
   for (uint32_t i = 0; i < job->inputs.count; ++i) {
-    const clv_tensor *type = &job->plan->shapes->types[job->graph->inputs[i]], *is = &job->inputs.tensors[i];
+    const clv_tensor *type = clv_plan_input_type(job->plan, i), *is = &job->inputs.tensors[i];
     for (int32_t d = 0; d < type->rank && d < is->rank; ++d) {
       if (type->dims[d] == CLV_DIM_SYMBOL(symbol)) return is->dims[d];
     }
@@ -338,27 +304,25 @@ static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
 
 /* Reports the padded sizes that devices with static shapes use for sizes that the plan leaves open. */
 static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  const uint32_t count = count_symbols(job->graph);
+  int64_t *sizes = clv__arena_allocate_zero(&cli->arena, count, sizeof *sizes);
   clv_session_options options;
-  clv__bucket_rule *rule;
+  char text[LABEL_BYTES] = "", label[200];
+  bool pads;
+  if (sizes == NULL) return clv__error_memory(error, count * sizeof *sizes);
+  for (uint32_t s = 0; s < count; ++s) sizes[s] = size_of_run(job, s);
   cli_job_session_options(cli, job, &options);
-  CLV__TRY(clv__bucket_rule_create(job->plan, options.bucket_multiple, &rule, error));
-  if (rule == NULL) {
-    if (cli_is_given(cli, OPTION_BUCKET))
-      cli_note(cli, "option '--bucket' has no effect: no partition with open sizes is on a device that needs fixed shapes");
-    return CLV_OK;
+  CLV__TRY(clv_plan_pad_sizes(job->plan, options.bucket_multiple, sizes, count, &pads, error));
+  if (!pads && cli_is_given(cli, OPTION_BUCKET))
+    cli_note(cli, "option '--bucket' has no effect: no partition with open sizes is on a device that needs fixed shapes");
+  for (uint32_t s = 0; pads && s < count; ++s) {
+    const size_t used = strlen(text);
+    if (sizes[s] < 0) continue;
+    (void)clv_label_name(clv_graph_symbol_name(job->graph, s), NAME_COLUMNS, label, sizeof label);
+    snprintf(text + used, sizeof text - used, "%s'%s' %" PRId64 " to %" PRId64, used > 0 ? ", " : "", label, size_of_run(job, s),
+             sizes[s]);
   }
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  for (uint32_t s = 0; s < job->graph->symbol_count; ++s) {
-    int64_t size = size_of_run(job, s);
-    if (size < 0) continue;
-    clv__text_append(&text, "%s'", text.size_bytes > 0 ? ", " : "");
-    clv__label_short(&text, job->graph->symbols[s], 40);
-    clv__text_append(&text, "' %" PRId64 " to %" PRId64, size, clv__bucket_size(rule, s, size));
-  }
-  if (text.size_bytes > 0) cli_note(cli, "open sizes are padded for devices that need fixed shapes: %s", text.data);
-  clv__text_finish(&text);
-  clv__bucket_rule_destroy(rule);
+  if (text[0] != '\0') cli_note(cli, "open sizes are padded for devices that need fixed shapes: %s", text);
   return CLV_OK;
 }
 
@@ -366,11 +330,10 @@ static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_erro
 
 /* Returns an input's type from the plan, with open sizes taken from the run. */
 static clv_tensor type_of_run(const cli_job *job, uint32_t index) {
-  const clv_graph *graph = job->graph;
-  clv_tensor type = job->plan->shapes->types[graph->inputs[index]];
+  clv_tensor type = *clv_plan_input_type(job->plan, index);
   type.data = NULL;
   for (uint32_t i = 0; i < job->size_count; ++i) {
-    if (job->sizes[i].is_symbol || strcmp(job->sizes[i].name, graph->values[graph->inputs[index]].name) != 0) continue;
+    if (job->sizes[i].is_symbol || strcmp(job->sizes[i].name, clv_graph_input_name(job->graph, index)) != 0) continue;
     if (type.rank < 0) {
       type.rank = job->sizes[i].rank;
       for (int32_t d = 0; d < type.rank; ++d) type.dims[d] = CLV_DIM_UNKNOWN;
@@ -382,28 +345,27 @@ static clv_tensor type_of_run(const cli_job *job, uint32_t index) {
   return type;
 }
 
+/* Makes an input of random numbers, which are independent of the other inputs. */
+static clv_status make_random(cli_job *job, uint32_t index, uint64_t seed, clv_error *error) {
+  const char *name = clv_graph_input_name(job->graph, index);
+  clv_tensor type = type_of_run(job, index);
+  size_t size_bytes;
+  if (type.dtype == CLV_STRING || type.dtype == CLV_DTYPE_NONE || type.rank < 0) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' (%s) cannot be filled with random numbers: give it with --input",
+                          name, clv_dtype_name(type.dtype));
+  }
+  if (!clv_tensor_size_bytes(&type, &size_bytes) || size_bytes > SIZE_MAX - ALIGNMENT)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", name);
+  type.data = job->inputs.made[index] = aligned_alloc(ALIGNMENT, (size_bytes / ALIGNMENT + 1) * ALIGNMENT);
+  if (type.data == NULL) return clv__error_prefix(error, clv__error_memory(error, size_bytes), "input '%s'", name);
+  job->inputs.tensors[index] = type;
+  return clv_tensor_fill_random(&type, seed ^ ((uint64_t)index + 1) * 0xd1342543de82ef95u, error);
+}
+
 clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error) {
-  const clv_graph *graph = job->graph;
-  cli_inputs *inputs = &job->inputs;
-  for (uint32_t i = 0; i < inputs->count; ++i) {
-    const clv__value *value = &graph->values[graph->inputs[i]];
-    if (inputs->is_given[i] || value->type.data != NULL) continue;
-    clv_tensor type = type_of_run(job, i);
-    size_t count, size_bytes;
-    if (type.dtype == CLV_STRING || type.dtype == CLV_DTYPE_NONE || type.rank < 0) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED,
-                            "input '%s' (%s) cannot be filled with random numbers: give it with --input", value->name,
-                            clv_dtype_name(type.dtype));
-    }
-    if (!clv__tensor_count(&type, &count) || !clv__tensor_size_bytes(&type, &size_bytes)) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", value->name);
-    }
-    type.data = clv__allocate(cli->allocator, size_bytes);
-    if (type.data == NULL) return clv__error_prefix(error, clv__error_memory(error, size_bytes), "input '%s'", value->name);
-    uint64_t state =
-        seed ^ ((uint64_t)i + 1) * 0xd1342543de82ef95u; /* makes an input's numbers independent of the other inputs */
-    fill_random(&type, count, state);
-    inputs->tensors[i] = type;
+  for (uint32_t i = 0; i < job->inputs.count; ++i) {
+    if (job->inputs.is_given[i] || clv_graph_input_type(job->graph, i)->data != NULL) continue;
+    CLV__TRY(make_random(job, i, seed, error));
   }
   return note_buckets(cli, job, error);
 }

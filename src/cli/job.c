@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/files/file.h"
 #include "base/text.h"
+#include "cleave/graph_contents.h"
 #include "cli/console.h"
 #include "compile/folder.h"
 #include "execute/session.h"
@@ -264,7 +265,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
 static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
   if (to_run && clv__plan_has_open_inputs(job->plan)) {
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));
-    return cli_inputs_check_sizes(cli, job, error);
+    return clv_graph_check_sizes(job->graph, job->sizes, job->size_count, error);
   }
   CLV__TRY(refuse_decided(cli, OPTION_BATCH, error));
   CLV__TRY(refuse_decided(cli, OPTION_SHAPE, error));
@@ -284,7 +285,7 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_erro
     CLV__TRY(cli_plan_options(cli, options, error));
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, to_run, &job->sizes, &job->size_count, error));
     if (cli_is_given(cli, OPTION_BUCKET))
-      CLV__TRY(cli_inputs_check_sizes(cli, job, error));
+      CLV__TRY(clv_graph_check_sizes(job->graph, job->sizes, job->size_count, error));
     else
       options->sizes = job->sizes, options->size_count = job->size_count;
     options->keep_count = cli->options->given[OPTION_DUMP].count;
@@ -331,8 +332,9 @@ void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_se
 }
 
 void cli_job_finish(cli_invocation *cli, cli_job *job) {
+  (void)cli;
   clv_plan_destroy(job->plan);
-  cli_inputs_finish(cli, &job->inputs);
+  cli_inputs_finish(&job->inputs);
   clv_graph_destroy(job->graph);
   clv_devices_close(job->devices);
   clv_compiled_close(job->compiled);

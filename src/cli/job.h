@@ -3,6 +3,7 @@
 #define CLEAVE_CLI_JOB_H
 
 #include "cleave/compiled.h"
+#include "cleave/tensors.h"
 #include "cli/options/options.h"
 #include "plan/plan.h"
 
@@ -11,6 +12,9 @@ typedef struct cli_inputs {
   uint32_t count;
   clv_tensor *tensors; /* dtype none: not given yet, or the input has its default */
   bool *is_given;
+  void **made;        /* the memory of random inputs, by input; NULL: not random */
+  clv_arrays **files; /* the open files, which own the memory of the other inputs */
+  uint32_t file_count;
 } cli_inputs;
 
 /* A device's entry in a plan file. */
@@ -74,12 +78,9 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
 /* batch.c: appends the sizes of --batch: one for each input whose first dimension is a symbol. Fails if there is none, unless the
  * model is made for this batch. */
 clv_status cli_batch_sizes(cli_invocation *cli, const clv_graph *graph, clv_size *sizes, uint32_t *count, clv_error *error);
-/* Checks the job's sizes against the model's declarations. Needed only if no plan is made for these sizes, because planning does
- * the same check. */
-clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error);
 /* Fills missing inputs with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it.
  * Prints a note with the sizes to which fixed-shape devices pad open sizes. */
 clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error);
-void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs);
+void cli_inputs_finish(cli_inputs *inputs);
 
 #endif

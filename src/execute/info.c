@@ -2,6 +2,7 @@
 #include "cleave/session_info.h"
 
 #include "base/options.h"
+#include "base/trim.h"
 #include "execute/capture/capture.h"
 #include "execute/session_own.h"
 
@@ -119,4 +120,8 @@ bool clv_session_space(clv_session *session, uint32_t index, clv_space_info *inf
   }
   clv__info_fill(info, &filled, sizeof filled);
   return exists;
+}
+
+size_t clv_memory_trim(void) {
+  return clv__memory_trim();
 }

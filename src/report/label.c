@@ -1,6 +1,8 @@
 /* See label.h. */
 #include "report/label.h"
 
+#include "cleave/label.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -292,4 +294,23 @@ void clv__label_xml(clv__text *text, const char *name) {
     else
       clv__text_append_bytes(text, name, length);
   }
+}
+
+size_t clv_label_name(const char *name, uint32_t columns, char *text, size_t size_bytes) {
+  clv__text made;
+  clv__text_init(&made, clv__allocator_default());
+  if (columns > 0)
+    clv__label_short(&made, name, columns);
+  else
+    clv__label_name(&made, name);
+  const size_t needed = made.size_bytes;
+  size_t kept = needed;
+  if (size_bytes > 0) {
+    if (kept >= size_bytes) kept = size_bytes - 1;
+    while (kept < needed && kept > 0 && ((unsigned char)made.data[kept] & 0xc0u) == 0x80u) --kept; /* inside a character */
+    memcpy(text, made.data, kept);
+    text[kept] = '\0';
+  }
+  clv__text_finish(&made);
+  return needed;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/trim.h"
+#include "cleave/session_info.h"
 #include "cli/bench/bench.h"
 #include "cli/console.h"
 
@@ -71,7 +71,7 @@ static clv_status open(cli_invocation *cli, bench_config *c, clv_error *error) {
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(c->job.plan, &options, &c->session, error));
   cli_job_note_compiled(cli, &c->job, c->session);
-  (void)clv__memory_trim();
+  (void)clv_memory_trim();
   c->compile_ms = cli_ms(start, clv__clock_ns());
   return cli_inputs_fill(cli, &c->job, cli_number(cli, OPTION_SEED, 0), error);
 }
