@@ -108,7 +108,6 @@ SWEEPS = [
     ("execution provider for ONNX Runtime", 120, f"{PYTHON} tests/python/test_onnxruntime_ep.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
-    ("build, Python package", 120, cmake_build("release", "-DCLEAVE_PYTHON=ON", f"-DPython_EXECUTABLE={ROOT}/{PYTHON}"), {}),
     ("ONNX Runtime's API", 60, f"{PYTHON} tests/python/test_onnxruntime_api.py", {}),
     ("the suite of the package onnx for backends", 120, f"{PYTHON} tests/python/test_onnx_backend.py", {}),
 ]

@@ -1,4 +1,6 @@
 /* clv_session_open(): sessions that own their context, devices, graph and plan. */
+#include <pthread.h>
+
 #include "../cache/folder.h"
 #include "formats/onnx/onnx.h"
 #include "machine.h"
@@ -147,8 +149,84 @@ static void lack_of_memory(void **state) {
   clv__release(clv__allocator_default(), bytes);
 }
 
+enum { LOOP_THREADS = 8, SESSIONS = 10000 };
+
+typedef struct loop {
+  const void *bytes;
+  size_t size_bytes;
+  uint32_t count;
+  bool is_right;
+} loop;
+
+/* Opens, runs and closes sessions, one after the other. No assertions: they must not end a thread. */
+static void *open_and_close(void *cookie) {
+  loop *l = cookie;
+  l->is_right = true;
+  for (uint32_t i = 0; i < l->count && l->is_right; ++i) {
+    opening o;
+    float numbers[256] = {0};
+    clv_tensor outputs[4] = {{0}};
+    clv_session *session = NULL;
+    opening_init(&o);
+    o.options.model = l->bytes;
+    o.options.model_bytes = l->size_bytes;
+    l->is_right = clv_session_open(NULL, &o.options, &session, NULL) == CLV_OK;
+    if (l->is_right) {
+      const clv_graph *graph = clv_session_graph(session);
+      clv_tensor input = *clv_graph_input_type(graph, 0);
+      input.data = numbers;
+      l->is_right = clv_session_run(session, &input, 1, outputs, clv_graph_output_count(graph), NULL) == CLV_OK;
+    }
+    clv_session_destroy(session);
+    l->is_right = l->is_right && o.counting.live == 0;
+  }
+  return NULL;
+}
+
+static uint64_t resident_pages(void) {
+  unsigned long all = 0, resident = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%lu %lu", &all, &resident), 2);
+  fclose(file);
+  return resident;
+}
+
+static void in_threads(loop *l, uint32_t count) {
+  pthread_t threads[LOOP_THREADS];
+  loop loops[LOOP_THREADS];
+  for (int i = 0; i < LOOP_THREADS; ++i) {
+    loops[i] = *l;
+    loops[i].count = count / LOOP_THREADS;
+    assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &loops[i]), 0);
+  }
+  for (int i = 0; i < LOOP_THREADS; ++i) {
+    pthread_join(threads[i], NULL);
+    assert_true(loops[i].is_right);
+  }
+}
+
+/* Sessions that several threads open and close leave nothing behind: neither in the allocator, nor in the process. */
+static void many_in_threads(void **state) {
+  (void)state;
+  loop l = {0};
+  void *bytes = model_bytes(&l.size_bytes);
+  l.bytes = bytes;
+  const uint32_t count = test_some(SESSIONS / 10) * 10;
+  in_threads(&l, count / 5);
+  const uint64_t before = resident_pages();
+  in_threads(&l, count - count / 5);
+  const uint64_t after = resident_pages();
+  print_message("%u sessions in %d threads: %llu resident pages after a fifth of them, %llu after all\n", count, LOOP_THREADS,
+                (unsigned long long)before, (unsigned long long)after);
+#ifndef __SANITIZE_ADDRESS__ /* its quarantine keeps freed memory */
+  assert_true(after < before + before / 20 + 1024);
+#endif
+  clv__release(clv__allocator_default(), bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(from_file_and_memory), cmocka_unit_test(failures),
-                                     cmocka_unit_test(lack_of_memory)};
+                                     cmocka_unit_test(lack_of_memory), cmocka_unit_test(many_in_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
