@@ -336,8 +336,8 @@ CLV_API bool clv_gnn_plan_task(const clv_gnn_plan *plan, uint32_t index, clv_gnn
 /* ---- Runs ---- */
 
 /* Compiles every block of the plan for its devices. The plan must outlive the run.
- * Errors: CLV_TOO_LARGE if a block does not fit its device's memory; CLV_NOT_FOUND if a device of the plan is not open;
- * CLV_DEVICE_ERROR; all with layer, block and device. */
+ * Errors: CLV_TOO_LARGE if a block does not fit its device's memory, with layer, block and device; CLV_INVALID_ARGUMENT if a
+ * device of the plan is not open; CLV_DEVICE_ERROR. */
 CLV_API CLV_MUST_USE clv_status clv_gnn_run_create(clv_gnn_plan *plan, clv_gnn_run **run, clv_error *error);
 
 #define CLV_GNN_ANY_DEVICE UINT32_MAX
