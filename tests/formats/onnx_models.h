@@ -45,7 +45,7 @@ MODEL_UNUSED static void model_external(clv__text *out, const char *name, int dt
   clv__proto_end(out, mark, 0);
 }
 
-/* Writes a value with its type. A dim of -1 is the symbol "N". */
+/* Writes a value with its type. A dim of -1 is the symbol "N", one of -2 the symbol "?". */
 MODEL_UNUSED static void model_value(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims,
                                      size_t rank) {
   size_t mark = clv__proto_begin(out, field, 0);
@@ -55,8 +55,8 @@ MODEL_UNUSED static void model_value(clv__text *out, uint32_t field, const char 
   size_t shape = clv__proto_begin(out, TENSOR_TYPE_SHAPE, 0);
   for (size_t i = 0; i < rank; ++i) {
     size_t dim = clv__proto_begin(out, SHAPE_DIM, 0);
-    if (dims[i] == -1)
-      clv__proto_write_string(out, DIM_PARAM, "N");
+    if (dims[i] < 0)
+      clv__proto_write_string(out, DIM_PARAM, dims[i] == -1 ? "N" : "?");
     else
       clv__proto_write_varint(out, DIM_VALUE, (uint64_t)dims[i]);
     clv__proto_end(out, dim, 0);

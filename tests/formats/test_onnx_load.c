@@ -152,6 +152,26 @@ static void outputs_that_are_inputs_are_copied(void **state) {
   clv__graph_destroy(graph);
 }
 
+static void placeholder_sizes(clv__text *out) {
+  static const int64_t dims[] = {-2, 3, -2, -1};
+  size_t graph = model_open(out, 9);
+  model_plain_node(out, "Relu", "X", "Y");
+  model_value(out, GRAPH_INPUT, "X", CLV_F32, dims, 4);
+  model_value(out, GRAPH_OUTPUT, "Y", CLV_F32, dims, 4);
+  model_close(out, graph);
+}
+
+static void placeholders_are_not_one_size(void **state) {
+  (void)state;
+  clv_graph *graph = make(placeholder_sizes);
+  const int64_t *dims = value_of(graph, "X")->type.dims;
+  assert_int_equal(dims[0], CLV_DIM_UNKNOWN);
+  assert_int_equal(dims[1], 3);
+  assert_int_equal(dims[2], CLV_DIM_UNKNOWN);
+  assert_string_equal(graph->symbols[-2 - dims[3]], "N");
+  clv__graph_destroy(graph);
+}
+
 static void old_inputs_with_initializers_are_constants(void **state) {
   (void)state;
   static const int64_t dims[] = {1};
@@ -452,19 +472,13 @@ static void typed_fields_are_decoded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(graph_has_what_the_model_has),
-      cmocka_unit_test(bodies_keep_their_captures),
-      cmocka_unit_test(functions_are_inlined),
-      cmocka_unit_test(outputs_that_are_inputs_are_copied),
-      cmocka_unit_test(old_inputs_with_initializers_are_constants),
-      cmocka_unit_test(borrowed_data_stays_where_it_is),
-      cmocka_unit_test(file_is_mapped),
-      cmocka_unit_test(written_models_read_the_same),
-      cmocka_unit_test(large_constants_become_inputs),
-      cmocka_unit_test(bodies_can_be_written_alone),
-      cmocka_unit_test(tensors_of_every_dtype_go_round),
-      cmocka_unit_test(packed_elements_are_read),
-      cmocka_unit_test(typed_fields_are_decoded),
+      cmocka_unit_test(graph_has_what_the_model_has),    cmocka_unit_test(bodies_keep_their_captures),
+      cmocka_unit_test(functions_are_inlined),           cmocka_unit_test(outputs_that_are_inputs_are_copied),
+      cmocka_unit_test(placeholders_are_not_one_size),   cmocka_unit_test(old_inputs_with_initializers_are_constants),
+      cmocka_unit_test(borrowed_data_stays_where_it_is), cmocka_unit_test(file_is_mapped),
+      cmocka_unit_test(written_models_read_the_same),    cmocka_unit_test(large_constants_become_inputs),
+      cmocka_unit_test(bodies_can_be_written_alone),     cmocka_unit_test(tensors_of_every_dtype_go_round),
+      cmocka_unit_test(packed_elements_are_read),        cmocka_unit_test(typed_fields_are_decoded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

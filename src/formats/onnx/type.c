@@ -4,6 +4,11 @@
 
 #include "formats/onnx/loader.h"
 
+/* Some exporters, such as paddle2onnx, name every dimension that they do not know "?". These are not the same size. */
+static bool is_placeholder(clv__proto_field field) {
+  return field.bytes.size_bytes == 1 && field.bytes.data[0] == '?';
+}
+
 static clv_status load_dim(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, clv__proto_span span,
                            int64_t *dim, clv_error *error) {
   *dim = CLV_DIM_UNKNOWN;
@@ -13,7 +18,7 @@ static clv_status load_dim(clv__onnx_loader *loader, clv__builder *builder, cons
     if (field.tag == 0) return CLV_OK;
     if (field.tag == VARINT_FIELD(DIM_VALUE)) {
       *dim = (int64_t)field.number < 0 ? CLV_DIM_UNKNOWN : (int64_t)field.number;
-    } else if (field.tag == BYTES_FIELD(DIM_PARAM) && field.bytes.size_bytes > 0 && scope == NULL) {
+    } else if (field.tag == BYTES_FIELD(DIM_PARAM) && field.bytes.size_bytes > 0 && scope == NULL && !is_placeholder(field)) {
       /* not inside functions: there, a name may mean a different size in every call, so the dim stays unknown */
       const char *name;
       uint32_t symbol;
