@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cleave/graph_contents.h"
 #include "cleave/session.h"
+#include "cleave/tensors.h"
 #include "cli/console.h"
 #include "cli/options/options.h"
 #include "cli/test/data.h"
@@ -48,14 +50,7 @@ static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t 
   uint32_t kept_count = 0;
   if (kept == NULL) return clv__error_memory(error, *count * sizeof *kept);
   for (uint32_t i = 0; i < *count; ++i) {
-    bool matches = false;
-    for (clv_node_id n = 0; !matches && n < t->graph->node_count; ++n) {
-      const clv__node *node = &t->graph->nodes[n];
-      matches = by_operator ? clv__pattern_match((*items)[i].pattern, node->op)
-                            : clv__pattern_match((*items)[i].pattern, node->name) ||
-                                  clv__pattern_match((*items)[i].pattern, node->source_name);
-    }
-    if (matches) kept[kept_count++] = (*items)[i];
+    if (clv_graph_count_matches(t->graph, (*items)[i].pattern, by_operator) > 0) kept[kept_count++] = (*items)[i];
   }
   *items = kept;
   *count = kept_count;
@@ -73,18 +68,19 @@ static bool load(test *t) {
   }
   clv_status status = clv_graph_load(t->tester->cli->context, path, &t->graph, &error);
   if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
-  for (uint32_t i = 0; i < t->graph->input_count; ++i) {
-    const clv__value *value = &t->graph->values[t->graph->inputs[i]];
-    if (value->type.dtype != CLV_DTYPE_NONE) continue;
-    snprintf(error.message, sizeof error.message, "input '%s' is not a tensor, or has an unsupported element type", value->name);
+  const uint32_t input_count = clv_graph_input_count(t->graph), output_count = clv_graph_output_count(t->graph);
+  for (uint32_t i = 0; i < input_count; ++i) {
+    if (clv_graph_input_type(t->graph, i)->dtype != CLV_DTYPE_NONE) continue;
+    snprintf(error.message, sizeof error.message, "input '%s' is not a tensor, or has an unsupported element type",
+             clv_graph_input_name(t->graph, i));
     return end(t, CLI_TEST_UNSUPPORTED, "", error.message);
   }
-  status = cli_test_read(t->tester->cli->allocator, &t->arena, t->path, t->graph, &t->sets, &t->set_count, &error);
+  status = cli_test_read(t->tester->cli->context, &t->arena, t->path, t->graph, &t->sets, &t->set_count, &error);
   if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
-  t->sizes = clv__arena_allocate_zero(&t->arena, t->graph->input_count, sizeof *t->sizes);
-  t->outputs = clv__arena_allocate_zero(&t->arena, t->graph->output_count, sizeof *t->outputs);
+  t->sizes = clv__arena_allocate_zero(&t->arena, input_count, sizeof *t->sizes);
+  t->outputs = clv__arena_allocate_zero(&t->arena, output_count, sizeof *t->outputs);
   t->plan = t->tester->plan;
-  status = t->sizes == NULL || t->outputs == NULL ? clv__error_memory(&error, t->graph->input_count * sizeof *t->sizes) : CLV_OK;
+  status = t->sizes == NULL || t->outputs == NULL ? clv__error_memory(&error, input_count * sizeof *t->sizes) : CLV_OK;
   if (status == CLV_OK) status = keep_matching(t, &t->plan.pins, &t->plan.pin_count, false, &error);
   if (status == CLV_OK) status = keep_matching(t, &t->plan.forces, &t->plan.force_count, true, &error);
   return status == CLV_OK || end(t, CLI_TEST_ERROR, "", error.message);
@@ -97,7 +93,7 @@ static clv_plan_options options_for(test *t, const cli_data_set *set) {
   for (uint32_t i = 0; i < set->input_count && !is_open; ++i) {
     if (set->inputs[i].dtype == CLV_DTYPE_NONE) continue;
     clv_size *size = &t->sizes[options.size_count++];
-    *size = (clv_size){.name = t->graph->values[t->graph->inputs[i]].name, .rank = set->inputs[i].rank};
+    *size = (clv_size){.name = clv_graph_input_name(t->graph, i), .rank = set->inputs[i].rank};
     memcpy(size->dims, set->inputs[i].dims, sizeof size->dims);
   }
   options.sizes = t->sizes;
@@ -107,7 +103,7 @@ static clv_plan_options options_for(test *t, const cli_data_set *set) {
 static bool same_shapes(const cli_data_set *a, const cli_data_set *b) {
   for (uint32_t i = 0; i < a->input_count; ++i) {
     bool both_absent = a->inputs[i].dtype == CLV_DTYPE_NONE && b->inputs[i].dtype == CLV_DTYPE_NONE;
-    if (!both_absent && !clv__tensor_same_type(&a->inputs[i], &b->inputs[i])) return false;
+    if (!both_absent && !clv_tensor_same_type(&a->inputs[i], &b->inputs[i])) return false;
   }
   return true;
 }
@@ -141,16 +137,15 @@ static bool check(test *t, clv_session *session, const cli_data_set *set, const 
   memset(t->outputs, 0, set->output_count * sizeof *t->outputs);
   clv_status status = clv_session_run(session, set->inputs, set->input_count, t->outputs, set->output_count, &error);
   if (status != CLV_OK) return end(t, CLI_TEST_ERROR, before, error.message);
-  clv__text why;
-  clv__text_init(&why, t->tester->cli->allocator);
   bool equal = true;
   for (uint32_t i = 0; equal && i < set->output_count; ++i) {
+    char difference[CLI_COMPARE_BYTES], why[CLI_COMPARE_BYTES + 700];
     if (set->outputs[i].dtype == CLV_DTYPE_NONE) continue;
-    if (t->set_count > 1) clv__text_append(&why, "%s: ", set->name);
-    clv__text_append(&why, "output '%s' ", t->graph->values[t->graph->outputs[i]].name);
-    equal = cli_compare(&set->outputs[i], &t->outputs[i], &t->tester->tolerance, &why);
-    if (!equal) end(t, CLI_TEST_FAIL, before, why.data);
-    clv__text_finish(&why);
+    equal = cli_compare(&set->outputs[i], &t->outputs[i], &t->tester->tolerance, difference);
+    if (equal) continue;
+    snprintf(why, sizeof why, "%s%soutput '%.500s' %s", t->set_count > 1 ? set->name : "", t->set_count > 1 ? ": " : "",
+             clv_graph_output_name(t->graph, i), difference);
+    end(t, CLI_TEST_FAIL, before, why);
   }
   return equal;
 }
@@ -180,7 +175,7 @@ static bool run_placement(test *t, uint32_t number) {
   bool fine = make_base(t, set);
   clv_plan_options options = options_for(t, &t->sets[set]);
   clv_assignment *pins;
-  if (fine && cli_placement_pins(t->base, seed, &arena, &pins, &options.pin_count, &error) == CLV_OK) {
+  if (fine && cli_placement_pins(t->base, t->tester->devices, seed, &arena, &pins, &options.pin_count, &error) == CLV_OK) {
     options.pins = pins;
     options.force_count = 0; /* the pins already include the forced nodes */
     clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &plan, &error);
@@ -218,7 +213,7 @@ void cli_test_run(const cli_tester *tester, const char *path, cli_test_result *r
   }
   clv_session_destroy(t.base_session);
   clv_plan_destroy(t.base);
-  cli_test_release(tester->cli->allocator, t.sets, t.set_count);
+  cli_test_release(t.sets, t.set_count);
   clv_graph_destroy(t.graph);
   clv__arena_finish(&t.arena);
 }

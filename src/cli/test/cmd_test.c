@@ -1,29 +1,25 @@
 /* `cleave test`: runs ONNX test directories and prints one line per directory. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "cleave/label.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cli/test/case.h"
 #include "cli/test/data.h"
-#include "report/label.h"
 
 static clv_status print_case(cli_invocation *cli, const char *path, const cli_test_result *result, clv_error *error) {
   static const cli_style styles[CLI_TEST_STATUS_COUNT] = {CLI_GREEN, CLI_RED, CLI_YELLOW, CLI_RED};
   bool is_bad = result->status == CLI_TEST_FAIL || result->status == CLI_TEST_ERROR;
   if (cli->json || (cli->quiet && !is_bad)) return CLV_OK;
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  clv__text_append(&text, "%s%-11s%s ", cli_begin(cli, styles[result->status]), cli_test_status_names[result->status],
-                   cli_reset(cli));
-  clv__label_name(&text, path);
-  if (result->reason[0] != '\0') {
-    clv__text_append(&text, ": ");
-    clv__label_name(&text, result->reason);
-  }
-  clv__text_append(&text, "\n");
-  CLV__TRY(cli_print(cli, &text, error));
+  char reason[4 * sizeof result->reason], name[4096];
+  (void)clv_label_name(path, 0, name, sizeof name);
+  (void)clv_label_name(result->reason, 0, reason, sizeof reason);
+  cli_progress_end(cli);
+  printf("%s%-11s%s %s%s%s\n", cli_begin(cli, styles[result->status]), cli_test_status_names[result->status], cli_reset(cli),
+         name, reason[0] != '\0' ? ": " : "", reason);
   return is_bad ? cli_flush(error) : CLV_OK;
 }
 
@@ -38,6 +34,19 @@ static json_t *case_json(const char *path, const cli_test_result *result, double
   return object;
 }
 
+/* A number with separators: "1,234,567". */
+static const char *grouped(uint64_t number, char text[32]) {
+  char digits[24];
+  const int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+  size_t used = 0;
+  for (int i = 0; i < length; ++i) {
+    if (i > 0 && (length - i) % 3 == 0) text[used++] = ',';
+    text[used++] = digits[i];
+  }
+  text[used] = '\0';
+  return text;
+}
+
 static clv_status print_totals(cli_invocation *cli, const uint32_t totals[CLI_TEST_STATUS_COUNT], uint64_t placements,
                                json_t *cases, clv_error *error) {
   if (cli->json) {
@@ -50,17 +59,14 @@ static clv_status print_totals(cli_invocation *cli, const uint32_t totals[CLI_TE
     json_object_set_new(root, "placements", json_integer((json_int_t)placements));
     return cli_json_print(cli, root, error);
   }
-  clv__text text;
-  clv__text_init(&text, cli->allocator);
-  for (int s = 0; s < CLI_TEST_STATUS_COUNT; ++s) {
-    clv__text_append(&text, "%s%u %s", s > 0 ? ", " : "", totals[s], cli_test_status_names[s]);
-  }
+  cli_progress_end(cli);
+  for (int s = 0; s < CLI_TEST_STATUS_COUNT; ++s) printf("%s%u %s", s > 0 ? ", " : "", totals[s], cli_test_status_names[s]);
   if (placements > 0) {
-    clv__text_append(&text, "; ");
-    clv__label_plural(&text, placements, "random placement");
+    char number[32];
+    printf("; %s random placement%s", grouped(placements, number), placements == 1 ? "" : "s");
   }
-  clv__text_append(&text, "\n");
-  return cli_print(cli, &text, error);
+  printf("\n");
+  return CLV_OK;
 }
 
 static clv_status test_all(const cli_tester *tester, const cli_test_paths *paths, clv_error *error) {

@@ -1,10 +1,12 @@
 /* See compare.h. */
 #include "cli/test/compare.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/tensor/tensor.h"
+#include "cleave/tensors.h"
 
 /* Returns the relative tolerance for a dtype. The default is that of ONNX's test runner, but at least two units in the last place
  * for 16-bit floats. */
@@ -13,66 +15,57 @@ static double relative_of(const cli_tolerance *tolerance, clv_dtype dtype) {
   return tolerance->is_default && tolerance->relative < least ? least : tolerance->relative;
 }
 
-static bool same_string(const clv_string *a, const clv_string *b) {
-  return a->size_bytes == b->size_bytes && (a->size_bytes == 0 || memcmp(a->data, b->data, a->size_bytes) == 0);
+static bool is_float(clv_dtype dtype) {
+  switch (dtype) {
+    case CLV_F16:
+    case CLV_BF16:
+    case CLV_F32:
+    case CLV_F64:
+    case CLV_F8E4M3FN:
+    case CLV_F8E4M3FNUZ:
+    case CLV_F8E5M2:
+    case CLV_F8E5M2FNUZ:
+    case CLV_F8E8M0:
+    case CLV_F4E2M1:
+      return true;
+    default:
+      return false;
+  }
 }
 
-/* Returns by how much an element's difference exceeds the tolerance; 0 or less if it is within. */
-static double excess(const clv_tensor *expected, const clv_tensor *actual, size_t i, bool is_float, double relative,
-                     double absolute) {
-  if (expected->dtype == CLV_STRING) {
-    return same_string((const clv_string *)expected->data + i, (const clv_string *)actual->data + i) ? 0 : 1;
-  }
-  if (!is_float) {
-    size_t size = clv_dtype_size_bytes(expected->dtype);
-    if (size > 0 && memcmp((const char *)expected->data + i * size, (const char *)actual->data + i * size, size) == 0) return 0;
-    double apart = fabs(clv__tensor_get(actual, i) - clv__tensor_get(expected, i));
-    return apart > 0 || size == 0 ? apart : 1;
-  }
-  double e = clv__tensor_get(expected, i), a = clv__tensor_get(actual, i);
-  if (e == a || (isnan(e) && isnan(a))) return 0;
-  if (!isfinite(e) || !isfinite(a)) return INFINITY;
-  return fabs(a - e) - (absolute + relative * fabs(e));
-}
-
-static void append_position(const clv_tensor *type, size_t element, clv__text *text) {
-  clv__text_append(text, "[");
+/* Writes the position of an element, such as "[0,3]". */
+static void write_position(const clv_tensor *type, uint64_t element, char text[200]) {
+  size_t used = 0;
+  text[used++] = '[';
   for (int32_t d = 0; d < type->rank; ++d) {
-    size_t inner = (size_t)clv__dims_product(type, d + 1, type->rank);
-    clv__text_append(text, "%s%zu", d > 0 ? "," : "", element / inner % (size_t)type->dims[d]);
+    uint64_t inner = 1;
+    for (int32_t k = d + 1; k < type->rank; ++k) inner *= (uint64_t)type->dims[k];
+    used += (size_t)snprintf(text + used, 200 - used, "%s%" PRIu64, d > 0 ? "," : "", element / inner % (uint64_t)type->dims[d]);
   }
-  clv__text_append(text, "]");
+  snprintf(text + used, 200 - used, "]");
 }
 
-bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli_tolerance *tolerance, clv__text *why) {
-  char should[160], is[160];
-  size_t count, wrong = 0, worst = 0;
-  if (!clv__tensor_same_type(expected, actual) || !clv__tensor_count(expected, &count)) {
-    clv__tensor_text(expected, should, sizeof should);
-    clv__tensor_text(actual, is, sizeof is);
-    clv__text_append(why, "is %s, expected %s", is, should);
+bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli_tolerance *tolerance,
+                 char why[CLI_COMPARE_BYTES]) {
+  char should[200], is[200], beyond[64] = "";
+  const double relative = relative_of(tolerance, expected->dtype);
+  clv_tensor_difference d = {.struct_size = sizeof d};
+  if (clv_tensor_compare(expected, actual, relative, tolerance->absolute, &d)) return true;
+  if (!d.same_type) {
+    (void)clv_tensor_type_text(NULL, expected, should, sizeof should);
+    (void)clv_tensor_type_text(NULL, actual, is, sizeof is);
+    snprintf(why, CLI_COMPARE_BYTES, "is %s, expected %s", is, should);
     return false;
   }
-  bool is_float = clv__dtype_is_in(expected->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT);
-  double relative = relative_of(tolerance, expected->dtype), largest = 0;
-  for (size_t i = 0; i < count; ++i) {
-    double beyond = excess(expected, actual, i, is_float, relative, tolerance->absolute);
-    if (beyond <= 0) continue;
-    ++wrong;
-    if (beyond <= largest) continue;
-    largest = beyond;
-    worst = i;
-  }
-  if (wrong == 0) return true;
-  clv__text_append(why, "at ");
-  append_position(expected, worst, why);
+  snprintf(beyond, sizeof beyond, "; %" PRIu64 " of %" PRIu64 " elements differ", d.beyond, d.count);
+  write_position(expected, d.worst, is);
   if (expected->dtype == CLV_STRING) {
-    clv__text_append(why, " is not the expected string");
-  } else {
-    double e = clv__tensor_get(expected, worst), a = clv__tensor_get(actual, worst);
-    clv__text_append(why, " is %.9g, expected %.9g", a, e);
-    if (is_float) clv__text_append(why, " (tolerance %.3g)", tolerance->absolute + relative * fabs(e));
+    snprintf(why, CLI_COMPARE_BYTES, "at %s is not the expected string%s", is, beyond);
+    return false;
   }
-  clv__text_append(why, "; %zu of %zu elements differ", wrong, count);
+  should[0] = '\0';
+  if (is_float(expected->dtype))
+    snprintf(should, sizeof should, " (tolerance %.3g)", tolerance->absolute + relative * fabs(d.expected));
+  snprintf(why, CLI_COMPARE_BYTES, "at %s is %.9g, expected %.9g%s%s", is, d.actual, d.expected, should, beyond);
   return false;
 }

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "formats/onnx/onnx.h"
-
 enum { DEEPEST = 12, MOST_SETS = 10000 };
 
 static bool is_folder(const char *path) {
@@ -78,11 +76,12 @@ clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, cons
 /* Returns the graph input that input_K.pb belongs to, where `file` is K. If there are at most as many files as inputs without a
  * default, the files belong to these inputs, in order; otherwise to all inputs, in order. */
 static uint32_t input_index(const clv_graph *graph, uint32_t file, uint32_t file_count) {
+  const uint32_t count = clv_graph_input_count(graph);
   uint32_t needed = 0;
-  for (uint32_t i = 0; i < graph->input_count; ++i) needed += graph->values[graph->inputs[i]].type.data == NULL;
+  for (uint32_t i = 0; i < count; ++i) needed += clv_graph_input_type(graph, i)->data == NULL;
   if (file_count > needed) return file;
-  for (uint32_t i = 0, seen = 0; i < graph->input_count; ++i) {
-    if (graph->values[graph->inputs[i]].type.data == NULL && seen++ == file) return i;
+  for (uint32_t i = 0, seen = 0; i < count; ++i) {
+    if (clv_graph_input_type(graph, i)->data == NULL && seen++ == file) return i;
   }
   return file;
 }
@@ -102,40 +101,49 @@ static uint32_t count_files(const char *folder, const char *kind) {
   return count;
 }
 
-static clv_status read_files(const clv_allocator *allocator, clv__arena *arena, const char *folder, const char *kind,
-                             const clv_graph *graph, clv_tensor *tensors, uint32_t count, clv_error *error) {
-  uint32_t files = count_files(folder, kind);
-  bool inputs = strcmp(kind, "input") == 0;
-  if (files > count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: contains files for %u %ss, but the model has %u %ss", folder, files,
-                          kind, count, kind);
+static clv_status read_file(clv_context *context, const char *path, clv_arrays **file, clv_tensor *tensor, clv_error *error) {
+  CLV__TRY(clv_arrays_open(context, path, CLV_ARRAYS_PB, file, error));
+  return clv_arrays_tensor(*file, 0, tensor, error);
+}
+
+/* Reads input_K.pb or output_K.pb. `files` owns the memory of the `tensors`, of which there are `count`. */
+static clv_status read_files(clv_context *context, clv__arena *arena, const char *folder, bool inputs, const clv_graph *graph,
+                             clv_arrays **files, clv_tensor *tensors, uint32_t count, clv_error *error) {
+  const char *kind = inputs ? "input" : "output";
+  uint32_t file_count = count_files(folder, kind);
+  if (file_count > count) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: contains files for %u %ss, but the model has %u %ss", folder,
+                          file_count, kind, count, kind);
   }
-  for (uint32_t k = 0; k < files; ++k) {
+  for (uint32_t k = 0; k < file_count; ++k) {
     char name[64];
     snprintf(name, sizeof name, "%s_%u.pb", kind, k);
     const char *path = join(arena, folder, name);
     if (path == NULL) return clv__error_memory(error, strlen(folder));
     if (!is_file(path)) continue;
-    uint32_t index = inputs ? input_index(graph, k, files) : k;
-    const clv__value *value = &graph->values[inputs ? graph->inputs[index] : graph->outputs[index]];
-    clv_status status = clv__onnx_tensor_read_file(allocator, path, &tensors[index], NULL, error);
+    uint32_t index = inputs ? input_index(graph, k, file_count) : k;
+    const clv_tensor *type = inputs ? clv_graph_input_type(graph, index) : clv_graph_output_type(graph, index);
+    clv_status status = read_file(context, path, &files[index], &tensors[index], error);
     if (status == CLV_OK) continue;
-    if (value->type.dtype != CLV_DTYPE_NONE) return status;
+    if (type->dtype != CLV_DTYPE_NONE) return status;
     return clv__error_set(error, CLV_NOT_SUPPORTED, "%s '%s' is not a tensor, or has an unsupported element type", kind,
-                          value->name);
+                          inputs ? clv_graph_input_name(graph, index) : clv_graph_output_name(graph, index));
   }
   return CLV_OK;
 }
 
-static clv_status read_set(const clv_allocator *allocator, clv__arena *arena, const char *folder, const clv_graph *graph,
-                           cli_data_set *set, clv_error *error) {
-  set->input_count = graph->input_count;
-  set->output_count = graph->output_count;
-  set->inputs = clv__arena_allocate_zero(arena, graph->input_count, sizeof *set->inputs);
-  set->outputs = clv__arena_allocate_zero(arena, graph->output_count, sizeof *set->outputs);
-  if (set->inputs == NULL || set->outputs == NULL) return clv__error_memory(error, graph->input_count * sizeof *set->inputs);
-  CLV__TRY(read_files(allocator, arena, folder, "input", graph, set->inputs, graph->input_count, error));
-  return read_files(allocator, arena, folder, "output", graph, set->outputs, graph->output_count, error);
+static clv_status read_set(clv_context *context, clv__arena *arena, const char *folder, const clv_graph *graph, cli_data_set *set,
+                           clv_error *error) {
+  const uint32_t input_count = clv_graph_input_count(graph), output_count = clv_graph_output_count(graph);
+  set->input_count = input_count;
+  set->output_count = output_count;
+  set->inputs = clv__arena_allocate_zero(arena, input_count, sizeof *set->inputs);
+  set->outputs = clv__arena_allocate_zero(arena, output_count, sizeof *set->outputs);
+  set->files = clv__arena_allocate_zero(arena, (size_t)input_count + output_count, sizeof *set->files);
+  if (set->inputs == NULL || set->outputs == NULL || set->files == NULL)
+    return clv__error_memory(error, input_count * sizeof *set->inputs);
+  CLV__TRY(read_files(context, arena, folder, true, graph, set->files, set->inputs, input_count, error));
+  return read_files(context, arena, folder, false, graph, set->files + input_count, set->outputs, output_count, error);
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -165,8 +173,8 @@ static clv_status list_sets(clv__arena *arena, const char *path, unsigned long *
   return CLV_OK;
 }
 
-clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, const char *path, const clv_graph *graph,
-                         cli_data_set **sets, uint32_t *count, clv_error *error) {
+clv_status cli_test_read(clv_context *context, clv__arena *arena, const char *path, const clv_graph *graph, cli_data_set **sets,
+                         uint32_t *count, clv_error *error) {
   unsigned long *numbers;
   *count = 0;
   uint32_t set_count;
@@ -180,15 +188,14 @@ clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, cons
     const char *folder = join(arena, path, name);
     if (folder == NULL || (*sets)[i].name == NULL) return clv__error_memory(error, strlen(path));
     *count = i + 1; /* includes this set even if reading it fails, so that the caller releases it */
-    CLV__TRY(read_set(allocator, arena, folder, graph, &(*sets)[i], error));
+    CLV__TRY(read_set(context, arena, folder, graph, &(*sets)[i], error));
   }
   return CLV_OK;
 }
 
-void cli_test_release(const clv_allocator *allocator, cli_data_set *sets, uint32_t count) {
+void cli_test_release(cli_data_set *sets, uint32_t count) {
   for (uint32_t s = 0; s < count; ++s) {
-    for (uint32_t i = 0; sets[s].inputs != NULL && i < sets[s].input_count; ++i) clv__release(allocator, sets[s].inputs[i].data);
-    for (uint32_t i = 0; sets[s].outputs != NULL && i < sets[s].output_count; ++i)
-      clv__release(allocator, sets[s].outputs[i].data);
+    for (uint32_t i = 0; sets[s].files != NULL && i < sets[s].input_count + sets[s].output_count; ++i)
+      clv_arrays_close(sets[s].files[i]);
   }
 }

@@ -2,12 +2,13 @@
 #ifndef CLEAVE_CLI_TEST_PLACEMENTS_H
 #define CLEAVE_CLI_TEST_PLACEMENTS_H
 
+#include "cleave/plan.h"
 #include "cli/command.h"
-#include "plan/plan.h"
 
 /* Creates pins by node name for all nodes that `base` runs. Nodes that the user assigned keep their device. Each other node is
- * pinned to a random device that supports it. The array is in `arena`; the graph owns the names. */
-clv_status cli_placement_pins(const clv_plan *base, uint64_t seed, clv__arena *arena, clv_assignment **pins, uint32_t *count,
-                              clv_error *error);
+ * pinned to a random device that supports it. The array is in `arena`; the graph owns the names. `devices` are those of
+ * the plan. */
+clv_status cli_placement_pins(const clv_plan *base, const clv_devices *devices, uint64_t seed, clv__arena *arena,
+                              clv_assignment **pins, uint32_t *count, clv_error *error);
 
 #endif
