@@ -126,6 +126,7 @@ LONGER = [
     ("GNNs, more", 300, f"{PYTHON} tests/python/test_gnn.py --all", {}),
     ("blocks of GNNs in other runtimes, every one", 400, f"{PYTHON} tests/python/test_gnn_blocks.py --all", {}),
     ("Python package, as a wheel", 600, "tools/wheel --try", {}),
+    ("other people's packages on the drop-in for ONNX Runtime", 300, f"{PYTHON} tests/python/test_packages.py", {}),
     ("Python package, 10,000 sessions", 300, f"{PYTHON} tests/python/test_package.py --all", {}),
     ("limits of memory and threads, every one", 900, f"{PYTHON} tests/python/test_limits.py --full", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
