@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* Checks sizes as clv_plan_make() does: that each names an input or a symbolic dimension, and agrees with the graph's
- * declarations and with the other sizes. Errors: CLV_INVALID_ARGUMENT, with the size and what it contradicts; CLV_OUT_OF_MEMORY.
- */
+ * declarations and with the other sizes. Errors: CLV_NOT_FOUND for an unknown name; CLV_INVALID_ARGUMENT, with the size and what
+ * it contradicts; CLV_OUT_OF_MEMORY. */
 CLV_API CLV_MUST_USE clv_status clv_graph_check_sizes(const clv_graph *graph, const clv_size *sizes, uint32_t count,
                                                       clv_error *error);
 

@@ -12,16 +12,18 @@ enum { FILE_NAME_BYTES = 200 };
  * that is not UTF-8 is U+FFFD. */
 static size_t decode(const char *text, uint32_t *character) {
   const unsigned char *at = (const unsigned char *)text;
-  const size_t length = at[0] == 0 ? 0 : at[0] < 0x80 ? 1 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+  const size_t length = at[0] == 0 ? 0 : at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length: less would have a shorter form */
+  bool is_valid = length < 2 || (at[0] >= 0xc2 && at[0] < 0xf5);
   *character = length < 2 ? at[0] : at[0] & (0xffu >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((at[i] & 0xc0u) != 0x80u) {
-      *character = 0xfffd;
-      return 1;
-    }
+  for (size_t i = 1; i < length && is_valid; ++i) {
+    is_valid = (at[i] & 0xc0u) == 0x80u;
     *character = *character << 6 | (at[i] & 0x3fu);
   }
-  return length;
+  is_valid = is_valid && *character >= least[length] && *character <= 0x10ffff && *character >> 11 != 0x1b; /* surrogates */
+  if (is_valid) return length;
+  *character = 0xfffd;
+  return 1;
 }
 
 /* Copies the name, with `_` for path separators, characters that control terminals, and a leading dot, so that no file is hidden
