@@ -36,6 +36,17 @@ CLV_API CLV_MUST_USE clv_status clv_graph_load_params(clv_context *context, cons
 CLV_API CLV_MUST_USE clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t size_bytes,
                                                       clv_ownership ownership, clv_graph **graph, clv_error *error);
 
+/* Loads IR JSON from memory, which may be freed when the call returns, together with its weights: names[i] is the name of
+ * tensors[i], of `tensor_count`. Each weight of the model whose numbers the JSON does not contain must be among them, with its
+ * type. If two tensors have one name, the first one is used. Other tensors are ignored. `ownership` says whether the graph copies
+ * the data of the tensors, or borrows it. Borrowed data must not change while the graph exists: plans contain numbers computed
+ * from it. The arrays and names are not kept. Errors: those of clv_graph_load_memory(); CLV_NOT_FOUND if there is no tensor for a
+ * weight; CLV_INVALID_ARGUMENT if one has another type or no data, or if the model is not IR JSON. Any thread may call it. */
+CLV_API CLV_MUST_USE clv_status clv_graph_load_memory_params(clv_context *context, const void *data, size_t size_bytes,
+                                                             const char *const *names, const clv_tensor *tensors,
+                                                             uint32_t tensor_count, clv_ownership ownership, clv_graph **graph,
+                                                             clv_error *error);
+
 /* Destroy all plans and sessions of the graph first. Accepts NULL. */
 CLV_API void clv_graph_destroy(clv_graph *graph);
 

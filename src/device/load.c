@@ -63,6 +63,30 @@ clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t 
   return CLV_OK;
 }
 
+clv_status clv_graph_load_memory_params(clv_context *context, const void *data, size_t size_bytes, const char *const *names,
+                                        const clv_tensor *tensors, uint32_t tensor_count, clv_ownership ownership,
+                                        clv_graph **graph, clv_error *error) {
+  if (context == NULL || data == NULL || graph == NULL || (tensor_count > 0 && (names == NULL || tensors == NULL))) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, data, names, tensors and graph must not be NULL");
+  }
+  *graph = NULL;
+  for (uint32_t i = 0; i < tensor_count; ++i) {
+    if (names[i] == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "names[%u] must not be NULL", i);
+  }
+  if (!clv__irjson_recognise(data, size_bytes)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "the model in memory is not IR JSON: other models contain their weights (clv_graph_load_memory())");
+  }
+  if (tensor_count == 0) return clv_graph_load_memory(context, data, size_bytes, CLV_COPY, graph, error);
+  const clv_allocator *allocator = clv__context_allocator(context);
+  clv__params *params;
+  CLV__TRY(clv__params_wrap(allocator, names, tensors, tensor_count, ownership, &params, error));
+  clv_status status = clv__irjson_load(allocator, NULL, data, size_bytes, params, graph, error);
+  clv__params_close(params);
+  if (status == CLV_OK) (*graph)->fold_bytes = clv__context_settings(context)->fold_bytes;
+  return status;
+}
+
 void clv_graph_destroy(clv_graph *graph) {
   clv__graph_destroy(graph);
 }

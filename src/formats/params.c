@@ -16,6 +16,9 @@ struct clv__params {
   clv__arena arena;
   source *sources;
   uint32_t count;
+  const clv_tensor *tensors; /* in the caller's memory, instead of sources; NULL if there are sources */
+  clv__map tensor_index;     /* names of `tensors` -> their indices */
+  bool is_copied;            /* the graph copies the data of `tensors` */
 };
 
 static clv_status is_zip(const char *path, bool *zip, clv_error *error) {
@@ -46,10 +49,33 @@ clv_status clv__params_open(const clv_allocator *allocator, const char *const *p
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->allocator = allocator;
   clv__arena_init(&made->arena, allocator);
+  clv__map_init(&made->tensor_index, allocator);
   made->sources = clv__arena_allocate_zero(&made->arena, count, sizeof *made->sources);
   clv_status status = made->sources == NULL ? clv__error_memory(error, count * sizeof *made->sources) : CLV_OK;
   for (uint32_t i = 0; status == CLV_OK && i < count; ++i)
     status = open_source(made, &made->sources[made->count++], paths[i], error);
+  if (status == CLV_OK)
+    *params = made;
+  else
+    clv__params_close(made);
+  return status;
+}
+
+clv_status clv__params_wrap(const clv_allocator *allocator, const char *const *names, const clv_tensor *tensors, uint32_t count,
+                            clv_ownership ownership, clv__params **params, clv_error *error) {
+  *params = NULL;
+  clv__params *made = clv__allocate_zero(allocator, sizeof *made);
+  if (made == NULL) return clv__error_memory(error, sizeof *made);
+  made->allocator = allocator;
+  made->tensors = tensors;
+  made->is_copied = ownership == CLV_COPY;
+  clv__arena_init(&made->arena, allocator);
+  clv__map_init(&made->tensor_index, allocator);
+  clv_status status = CLV_OK;
+  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
+    if (clv__map_find(&made->tensor_index, names[i]) != CLV__MAP_NONE) continue; /* the first one is used */
+    if (!clv__map_set(&made->tensor_index, names[i], i)) status = clv__error_memory(error, sizeof(clv__map_slot));
+  }
   if (status == CLV_OK)
     *params = made;
   else
@@ -63,6 +89,7 @@ void clv__params_close(clv__params *params) {
     clv__safetensors_close(params->sources[i].safetensors);
     clv__npz_close(params->sources[i].npz);
   }
+  clv__map_finish(&params->tensor_index);
   clv__arena_finish(&params->arena);
   clv__release(params->allocator, params);
 }
@@ -83,6 +110,7 @@ static source *find(const clv__params *params, const char *name) {
 }
 
 bool clv__params_has(const clv__params *params, const char *name) {
+  if (params->tensors != NULL) return clv__map_find(&params->tensor_index, name) != CLV__MAP_NONE;
   return find(params, name) != NULL;
 }
 
@@ -97,23 +125,56 @@ static clv_status read_mapped(source *s, clv__builder *builder, const char *name
   return status;
 }
 
+/* Copies the data of a tensor into the graph's arena. */
+static clv_status copy_data(clv__builder *builder, clv_tensor *tensor, size_t size_bytes, clv_error *error) {
+  void *copy = clv__arena_allocate_data(clv__builder_arena(builder), size_bytes);
+  if (copy == NULL) return clv__error_memory(error, size_bytes);
+  if (size_bytes > 0) memcpy(copy, tensor->data, size_bytes);
+  tensor->data = copy;
+  return CLV_OK;
+}
+
 static clv_status read_copied(const clv__params *params, const source *s, clv__builder *builder, const char *name,
                               clv_tensor *tensor, clv_error *error) {
   CLV__TRY(clv__npz_read(s->npz, name, tensor, error));
   size_t size_bytes = 0;
-  void *data = tensor->data, *copy = NULL;
+  void *data = tensor->data;
   bool sized = tensor->dtype != CLV_STRING && clv__tensor_size_bytes(tensor, &size_bytes);
-  if (sized) copy = clv__arena_allocate_data(clv__builder_arena(builder), size_bytes);
-  if (copy != NULL) memcpy(copy, data, size_bytes);
+  clv_status status =
+      sized ? copy_data(builder, tensor, size_bytes, error)
+            : clv__error_set(error, CLV_INVALID_MODEL, "%s: array '%.200s' does not contain numbers", s->path, name);
   clv__release(params->allocator, data);
-  tensor->data = copy;
-  if (!sized) return clv__error_set(error, CLV_INVALID_MODEL, "%s: array '%.200s' does not contain numbers", s->path, name);
-  return copy != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
+  if (status != CLV_OK) tensor->data = NULL;
+  return status;
+}
+
+/* Reads a tensor of the caller's memory. */
+static clv_status read_wrapped(const clv__params *params, clv__builder *builder, const char *name, const clv_tensor *type,
+                               clv_tensor *bound, clv_error *error) {
+  uint32_t index = clv__map_find(&params->tensor_index, name);
+  if (index == CLV__MAP_NONE) return clv__error_set(error, CLV_NOT_FOUND, "no tensor '%.200s' is given for the weight", name);
+  clv_tensor tensor = params->tensors[index];
+  size_t size_bytes;
+  if (!clv__tensor_same_type(&tensor, type)) {
+    char has[128], wanted[128];
+    clv__tensor_text(&tensor, has, sizeof has);
+    clv__tensor_text(type, wanted, sizeof wanted);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the tensor given for weight '%.200s' is %s, but the model needs %s", name,
+                          has, wanted);
+  }
+  if (!clv__tensor_size_bytes(type, &size_bytes) || (tensor.data == NULL && size_bytes > 0)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the tensor given for weight '%.200s' has no data", name);
+  }
+  /* A graph takes NULL for a weight that is missing. */
+  if (params->is_copied || tensor.data == NULL) CLV__TRY(copy_data(builder, &tensor, size_bytes, error));
+  *bound = tensor;
+  return CLV_OK;
 }
 
 clv_status clv__params_bind(clv__params *params, clv__builder *builder, const char *name, const clv_tensor *type,
                             clv_tensor *bound, clv_error *error) {
   *bound = (clv_tensor){0};
+  if (params->tensors != NULL) return read_wrapped(params, builder, name, type, bound, error);
   source *s = find(params, name);
   if (s == NULL) return clv__error_set(error, CLV_NOT_FOUND, "no weight file has a tensor '%.200s'", name);
   clv_tensor read;

@@ -110,6 +110,49 @@ static void check_layer(clv_session *session) {
   clv_session_destroy(session);
 }
 
+/* Weights in memory are borrowed or copied. A wrong one is an error that names it. */
+static void runs_with_tensors_in_memory(void **state) {
+  (void)state;
+  machine m;
+  machine_open(&m, "npu,cpu", 1, all_spec);
+  float weight[12] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1}, other[1] = {0};
+  const char *const names[] = {"unused", "fc.weight", "fc.weight"};
+  clv_tensor tensors[] = {clv__tensor_make(CLV_F32, 1, DIMS(1), other), clv__tensor_make(CLV_F32, 2, DIMS(4, 3), weight),
+                          clv__tensor_make(CLV_F64, 0, NULL, NULL)};
+  clv_graph *graph = NULL;
+  clv_error error = {0};
+  for (clv_ownership ownership = CLV_COPY; ownership <= CLV_BORROW; ++ownership) {
+    assert_ok(clv_graph_load_memory_params(m.context, IR_LAYER, strlen(IR_LAYER), names, tensors, 3, ownership, &graph, &error),
+              error);
+    if (ownership == CLV_COPY) memset(weight, 0, sizeof weight); /* the graph has its own copy */
+    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv_session *session = NULL;
+    assert_ok(clv_session_create(plan, NULL, &session, &error), error);
+    check_layer(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    memcpy(weight, (float[]){1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1}, sizeof weight);
+  }
+  static const char onnx[] = "\x08\x07";
+  assert_int_equal(clv_graph_load_memory_params(m.context, onnx, 2, names, tensors, 3, CLV_COPY, &graph, &error),
+                   CLV_INVALID_ARGUMENT);
+  assert_int_equal(
+      clv_graph_load_memory_params(m.context, IR_LAYER, strlen(IR_LAYER), names, tensors, 1, CLV_COPY, &graph, &error),
+      CLV_NOT_FOUND);
+  assert_null(graph);
+  assert_non_null(strstr(error.message, "no tensor 'fc.weight'"));
+  assert_int_equal(
+      clv_graph_load_memory_params(m.context, IR_LAYER, strlen(IR_LAYER), names + 2, tensors + 2, 1, CLV_COPY, &graph, &error),
+      CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "the model needs"));
+  tensors[1].data = NULL;
+  assert_int_equal(
+      clv_graph_load_memory_params(m.context, IR_LAYER, strlen(IR_LAYER), names, tensors, 2, CLV_BORROW, &graph, &error),
+      CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "has no data"));
+  machine_close(&m);
+}
+
 /* The JSON file itself contains the weight. */
 static void runs_with_constants(void **state) {
   (void)state;
@@ -237,6 +280,7 @@ int main(void) {
       cmocka_unit_test(from_file),
       cmocka_unit_test(source_names),
       cmocka_unit_test(no_session_without_weights),
+      cmocka_unit_test(runs_with_tensors_in_memory),
       cmocka_unit_test(runs_with_constants),
       cmocka_unit_test(runs_with_params),
       cmocka_unit_test(refuses_unknown_operators),
