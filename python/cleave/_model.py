@@ -103,6 +103,9 @@ def _values(graph: _cleave.Graph, rows: list[tuple[str, int, tuple[int, ...] | N
 
 
 def load_graph(context: _cleave.Context, model: Any, params: Sequence[str | os.PathLike[str]] = ()) -> tuple[_cleave.Graph, Model]:
+    if hasattr(model, "_cleave_graph"):  # such as what cleave.torch.export() returns
+        graph = model._cleave_graph(context)
+        return graph, Model(_values(graph, graph.inputs()), _values(graph, graph.outputs()))
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if isinstance(model, (bytes, bytearray, memoryview)):

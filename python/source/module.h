@@ -35,6 +35,7 @@ typedef struct py_graph {
   PyObject ob_base;
   py_context *owner;
   clv_graph *graph;
+  PyObject *tensors; /* a dict with the owners of borrowed weights, or NULL */
 } py_graph;
 
 typedef struct py_plan {

@@ -201,11 +201,54 @@ static clv_status load(py_context *owner, PyObject *model, int is_path, PyObject
   return status;
 }
 
+/* Reads {name: (address, dtype, shape, owner)} into arrays of `scratch`. Returns their length, or -1 with an exception. */
+static Py_ssize_t read_tensors(PyObject *given, const char ***names, clv_tensor **tensors, py_scratch *scratch) {
+  Py_ssize_t position = 0, count = 0;
+  PyObject *key, *value;
+  *names = scratch_allocate(scratch, (size_t)PyDict_Size(given) + 1, sizeof **names);
+  *tensors = scratch_allocate(scratch, (size_t)PyDict_Size(given) + 1, sizeof **tensors);
+  if (*names == NULL || *tensors == NULL) return -1;
+  while (PyDict_Next(given, &position, &key, &value)) {
+    clv_tensor *tensor = &(*tensors)[count];
+    PyObject *address, *shape, *owner;
+    int dtype;
+    if (!PyArg_ParseTuple(value, "OiO!O", &address, &dtype, &PyTuple_Type, &shape, &owner)) return -1;
+    (*names)[count++] = scratch_text(scratch, key);
+    tensor->dtype = (clv_dtype)dtype;
+    tensor->data = PyLong_AsVoidPtr(address);
+    tensor->rank = (int32_t)PyTuple_Size(shape);
+    if (tensor->rank > CLV_MAX_RANK) PyErr_Format(PyExc_ValueError, "a weight has %d dimensions", (int)tensor->rank);
+    for (int32_t i = 0; !PyErr_Occurred() && i < tensor->rank; ++i)
+      tensor->dims[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    if (PyErr_Occurred()) return -1;
+  }
+  return count;
+}
+
+/* Loads IR JSON with weights at addresses, which the graph borrows. */
+static clv_status load_tensors(py_context *owner, PyObject *model, PyObject *given, clv_graph **graph, clv_error *error) {
+  py_scratch scratch = {NULL};
+  clv_status status = CLV_INVALID_ARGUMENT;
+  const char **names;
+  clv_tensor *tensors;
+  char *bytes;
+  Py_ssize_t size, count = read_tensors(given, &names, &tensors, &scratch);
+  if (count >= 0 && PyBytes_AsStringAndSize(model, &bytes, &size) == 0) {
+    Py_BEGIN_ALLOW_THREADS;
+    status = clv_graph_load_memory_params(owner->context, bytes, (size_t)size, names, tensors, (uint32_t)count, CLV_BORROW, graph,
+                                          error);
+    Py_END_ALLOW_THREADS;
+  }
+  scratch_finish(&scratch);
+  return status;
+}
+
 static PyObject *graph_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-  static char *names[] = {"context", "model", "is_path", "params", NULL};
-  PyObject *owner, *model, *params = NULL;
+  static char *names[] = {"context", "model", "is_path", "params", "tensors", NULL};
+  PyObject *owner, *model, *params = NULL, *tensors = NULL;
   int is_path;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!Op|O", names, context_type, &owner, &model, &is_path, &params))
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!Op|OO!", names, context_type, &owner, &model, &is_path, &params,
+                                   &PyDict_Type, &tensors))
     return NULL;
   clv_error error = {0};
   allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -213,7 +256,9 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
   if (self == NULL) return NULL;
   Py_INCREF(owner);
   self->owner = (py_context *)owner;
-  clv_status status = load(self->owner, model, is_path, params, &self->graph, &error);
+  self->tensors = Py_XNewRef(tensors);
+  clv_status status = tensors != NULL ? load_tensors(self->owner, model, tensors, &self->graph, &error)
+                                      : load(self->owner, model, is_path, params, &self->graph, &error);
   if (status == CLV_OK) return (PyObject *)self;
   fail(status, &error);
   Py_DECREF((PyObject *)self);
@@ -224,6 +269,7 @@ static void graph_dealloc(py_graph *self) {
   Py_BEGIN_ALLOW_THREADS;
   clv_graph_destroy(self->graph);
   Py_END_ALLOW_THREADS;
+  Py_XDECREF(self->tensors);
   Py_XDECREF((PyObject *)self->owner);
   free_object((PyObject *)self);
 }

@@ -266,6 +266,46 @@ static int read_timeout(PyObject *timeout, clv_run_options *options) {
   return options->time_limit_s == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
+/* The tensor at an address, of a type whose sizes must be known. */
+static int take_address(PyObject *address, const clv_tensor *type, clv_tensor *tensor) {
+  *tensor = *type;
+  tensor->data = PyLong_AsVoidPtr(address);
+  if (tensor->data == NULL && PyErr_Occurred()) return -1;
+  if (tensor->data == NULL) tensor->data = tensor; /* of an empty tensor: not read */
+  return 0;
+}
+
+/* run_addresses(inputs, outputs): tuples with the address of every input and output. The memory has the types that the graph
+ * declares, in C order, and the caller vouches for it. Meant for graphs without symbolic dimensions. */
+static PyObject *session_run_addresses(py_session *self, PyObject *const *arguments, Py_ssize_t count) {
+  if (count != 2 || PyTuple_Size(arguments[0]) != (Py_ssize_t)self->input_count ||
+      PyTuple_Size(arguments[1]) != (Py_ssize_t)self->output_count) {
+    return PyErr_Format(PyExc_TypeError, "run_addresses takes a tuple of %u inputs and one of %u outputs", self->input_count,
+                        self->output_count);
+  }
+  py_call *call = begin_call(self);
+  if (call == NULL) return NULL;
+  const clv_graph *graph = self->plan->graph->graph;
+  int taken = 0;
+  for (uint32_t i = 0; taken == 0 && i < self->input_count; ++i)
+    taken = take_address(PyTuple_GetItem(arguments[0], i), clv_graph_input_type(graph, i), &call->inputs[i]);
+  for (uint32_t i = 0; taken == 0 && i < self->output_count; ++i)
+    taken = take_address(PyTuple_GetItem(arguments[1], i), clv_graph_output_type(graph, i), &call->outputs[i]);
+  PyObject *result = NULL;
+  if (taken == 0) {
+    clv_error error = {0};
+    clv_run_options options = CLV_RUN_OPTIONS_INIT;
+    options.user_data = call;
+    const uint64_t begin_ns = now_ns();
+    clv_status status = self->has_loops || self->is_long ? run_watched(call, &options, &error) : run_here(call, &options, &error);
+    const uint64_t run_ns = now_ns() - begin_ns;
+    if (status == CLV_OK) self->is_long = run_ns > (self->is_long ? SHORT_NS : LONG_NS);
+    result = status != CLV_OK || PyErr_Occurred() ? fail(status, &error) : Py_NewRef(Py_None);
+  }
+  end_call(call);
+  return result;
+}
+
 /* run(feeds, wanted, timeout, as_list) */
 static PyObject *session_run(py_session *self, PyObject *const *arguments, Py_ssize_t count) {
   if (count != 4) return PyErr_Format(PyExc_TypeError, "run takes 4 arguments, not %zd", count);
@@ -679,6 +719,7 @@ static PyObject *session_compile(py_session *self, PyObject *arguments) {
 static PyMethodDef session_methods[] = {
     {"run", (PyCFunction)(void (*)(void))session_run, METH_FASTCALL, NULL},
     {"start", (PyCFunction)session_start, METH_VARARGS, NULL},
+    {"run_addresses", (PyCFunction)(void (*)(void))session_run_addresses, METH_FASTCALL, NULL},
     {"names", (PyCFunction)session_names, METH_NOARGS, NULL},
     {"verify", (PyCFunction)session_verify, METH_O, NULL},
     {"compile", (PyCFunction)session_compile, METH_VARARGS, NULL},
