@@ -97,6 +97,7 @@ SWEEPS = [
     ("pages of GNNs in a browser", 60, f"{PYTHON} tests/python/test_gnn_page.py", {}),
     ("documents, frameworks", 120, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_documents.py", {}),
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
+    ("torch.compile", 120, f"{PYTHON} tests/python/test_torch_compile.py", {}),
     ("light models", 100, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("three starts with one cache", 90, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_starts.py", {}),
@@ -131,6 +132,7 @@ LONGER = [
     ("limits of memory and threads, every one", 900, f"{PYTHON} tests/python/test_limits.py --full", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
+    ("torch.compile, every model", 900, f"{PYTHON} tests/python/test_torch_compile.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
      "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph gnn_model gnn_tables gnn_plan; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "

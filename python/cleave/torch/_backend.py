@@ -212,8 +212,8 @@ class Probe:
     def plan(self, graph: torch.fx.Graph, weights: set[torch.fx.Node] | None = None) -> str | None:
         """Returns why no plan can be made for a graph, or None."""
         try:
-            if computed_outputs(graph):
-                self.engine.plan(write_region(graph, weights or set(), self.bindings))
+            if outputs := computed_outputs(graph):
+                self.engine.plan(write_region(graph, weights or set(), self.bindings, outputs))
         except (Error, ExportError) as error:
             return str(error)
         return None
@@ -384,6 +384,7 @@ def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any], *, option
     and `shapes`: for how many sets of sizes sessions are kept (16).
 
     It is for inference: under torch.no_grad() or torch.inference_mode(). A graph that needs gradients runs eagerly."""
+    from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 
     if mode not in (None, "default"):
@@ -397,6 +398,7 @@ def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any], *, option
 
     def training(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         leave_training(graph)
-        return torch._functorch.aot_autograd.make_boxed_func(graph.forward)
+        boxed: Callable[..., Any] = make_boxed_func(graph.forward)
+        return boxed
     made: Callable[..., Any] = aot_autograd(fw_compiler=training, inference_compiler=inference, keep_inference_input_mutations=False)(module, inputs)
     return made

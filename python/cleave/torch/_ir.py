@@ -393,7 +393,7 @@ def register_caches() -> None:
     if "transformers" in sys.modules:
         with contextlib.suppress(ImportError):
             from transformers.integrations.executorch import register_dynamic_cache_export_support
-            register_dynamic_cache_export_support()
+            register_dynamic_cache_export_support()  # type: ignore[no-untyped-call]
 
 
 def trace(module: torch.nn.Module, args: Iterable[Any], kwargs: Mapping[str, Any] | None = None,

@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .. import _cleave
 from .._errors import Error
@@ -72,9 +74,8 @@ def is_read(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor) and any(user.op != "output" for user in node.users)
 
 
-def write_region(graph: torch.fx.Graph, weights: set[torch.fx.Node], bindings: Bindings) -> Json:
-    """Returns the JSON of a region, of which the placeholders `weights` are weights by their names. Outputs are the distinct tensors
-    that nodes of the graph compute."""
+def write_region(graph: torch.fx.Graph, weights: set[torch.fx.Node], bindings: Bindings, outputs: Sequence[torch.fx.Node]) -> Json:
+    """Returns the JSON of a region, of which the placeholders `weights` are weights by their names."""
     writer = RegionWriter(graph, bindings)
     for node in graph.nodes:
         value = node.meta.get("val")
@@ -86,7 +87,7 @@ def write_region(graph: torch.fx.Graph, weights: set[torch.fx.Node], bindings: B
             writer.add_input(node, node.name, value)
     writer.add_nodes()
     taken: set[str] = set()
-    for node in computed_outputs(graph):
+    for node in outputs:
         writer.add_output(node, taken)
     return writer.model
 
@@ -103,12 +104,28 @@ def computed_outputs(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     return list(dict.fromkeys(found))
 
 
+def find_aliases(outputs: Sequence[torch.fx.Node]) -> dict[torch.fx.Node, torch.fx.Node]:
+    """Finds outputs that are views of other outputs, such as y.t() beside y. Returns {view: the output that has all of the memory}."""
+    def storage(node: torch.fx.Node) -> int:
+        return int(node.meta["val"].untyped_storage()._cdata)
+
+    bases: dict[int, torch.fx.Node] = {}
+    for node in outputs:
+        value = node.meta["val"]
+        is_whole = statically_known_true(value.storage_offset() == 0) and statically_known_true(
+            value.numel() * value.element_size() == value.untyped_storage().nbytes())
+        if is_whole and is_non_overlapping_and_dense_or_false(value):
+            bases.setdefault(storage(node), node)
+    return {node: bases[storage(node)] for node in outputs
+            if bases.get(storage(node), node) is not node and bases[storage(node)].meta["val"].dtype == node.meta["val"].dtype}
+
+
 class Variant:
     """A session for one set of sizes, and for the present weights."""
 
     def __init__(self, region: Region, bindings: Bindings, arguments: Sequence[Any]) -> None:
         fixed = region.fixed
-        model = write_region(region.graph, {region.placeholders[i] for i in fixed}, bindings)
+        model = write_region(region.graph, {region.placeholders[i] for i in fixed}, bindings, region.computed)
         tensors = {f"weight:{region.placeholders[i].name}": arguments[i] for i in fixed}
         self.weights = [(i, arguments[i], arguments[i].data_ptr(), arguments[i]._version) for i in fixed]
         self.plan: Plan = region.engine.plan(model, tensors)
@@ -124,12 +141,19 @@ class Variant:
             self.outputs.append((shape, None if plain else strides, value.dtype))
         # What to return: the index of an output, or of an argument, or a number.
         places = {node: k for k, node in enumerate(region.computed)}
+
+        def known(sizes: Sequence[Any]) -> tuple[int, ...]:
+            return tuple(int(number(size, bindings)) for size in sizes)
         self.returns: list[tuple[str, Any]] = []
         for item in results(region.graph):
             if not isinstance(item, torch.fx.Node):
                 self.returns.append(("value", item))
             elif item in places:
                 self.returns.append(("output", places[item]))
+            elif item in region.aliases:
+                value = item.meta["val"]
+                self.returns.append(("view", (places[region.aliases[item]], known(value.shape), known(value.stride()),
+                                              int(number(value.storage_offset(), bindings)))))
             elif item.op == "placeholder":
                 self.returns.append(("argument", region.placeholders.index(item)))
             else:
@@ -157,7 +181,13 @@ class Variant:
                 made[k] = torch.empty_strided(shape, strides, dtype=dtype).copy_(made[k])
         if self.returns_outputs:
             return made
-        return [made[value] if kind == "output" else arguments[value] if kind == "argument" else value for kind, value in self.returns]
+        returned: list[Any] = []
+        for kind, value in self.returns:
+            if kind == "view":
+                returned.append(made[value[0]].as_strided(*value[1:]))
+            else:
+                returned.append(made[value] if kind == "output" else arguments[value] if kind == "argument" else value)
+        return returned
 
 
 class Region:
@@ -170,7 +200,9 @@ class Region:
         self.module, self.graph, self.engine, self.symbols = module, module.graph, engine, tuple(symbols)
         self.placeholders = [node for node in self.graph.nodes if node.op == "placeholder"]
         self.used = [i for i, node in enumerate(self.placeholders) if is_read(node)]
-        self.computed = computed_outputs(self.graph)
+        outputs = computed_outputs(self.graph)
+        self.aliases = find_aliases(outputs)
+        self.computed = [node for node in outputs if node not in self.aliases]
         self.fixed = [i for i in weights if i in self.used]
         self.changes = {i: 0 for i in self.fixed}
         self.seen: dict[int, tuple[int, int]] = {}  # index of a weight -> (address, version) of the newest session
