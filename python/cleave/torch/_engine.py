@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .. import _cleave
-from .._model import Opened, load_graph, open_context, open_devices, pairs
+from .._model import Opened, devices_options, load_graph, open_context, pairs
 from .._plan import Plan
 from .._session import _PRECISIONS
 from .._tensors import DTYPES as NUMBERS
@@ -64,8 +64,9 @@ class Engine:
         if self.shapes < 1:
             raise ValueError(f"shapes is {self.shapes}: expected how many sets of sizes to keep, at least 1")
         self.context = open_context(None, given.get("capture"), given.get("cache"), given.get("plugins", ()))
-        self.devices = open_devices(self.context, given.get("devices", "cpu"), int(given.get("threads", torch.get_num_threads())),
-                                    given.get("npu_specs", ()), given.get("device_options", ()))
+        self.devices_options = devices_options(given.get("devices", "cpu"), int(given.get("threads", torch.get_num_threads())),
+                                               given.get("npu_specs", ()), given.get("device_options", ()))
+        self.devices = _cleave.Devices(self.context, self.devices_options)
         self.plan_options: dict[str, Any] = {name: given.get(name) for name in ("strategy", "objective", "split", "profile")}
         self.plan_options.update(pins=pairs(given.get("pins")), forces=pairs(given.get("forces")))
         self.session_options = {"deterministic": bool(given.get("deterministic", False)), "tune": bool(given.get("tune", False)),
@@ -76,7 +77,7 @@ class Engine:
         loaded: Any = dump(model) if weights is None else Loaded(dump(model), weights)
         graph, description = load_graph(self.context, loaded)
         made = _cleave.Plan(graph, self.devices, self.plan_options)
-        return Plan(Opened(self.context, self.devices, graph, description), made, ())
+        return Plan(Opened(self.context, self.devices, graph, description, self.devices_options), made, ())
 
     def session(self, plan: Plan) -> _cleave.Session:
         return _cleave.Session(plan._plan, (), self.session_options, None)
