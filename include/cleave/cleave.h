@@ -19,6 +19,7 @@
 #include "plan.h"
 #include "plan_contents.h"
 #include "profile.h"
+#include "program.h"
 #include "report.h"
 #include "session.h"
 #include "session_info.h"
