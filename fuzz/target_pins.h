@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/options/pins.c" /* this file is part of the command, not of the library */
+#include "cli/options/pins.c" /* these files are part of the command, not of the library */
+#include "cli/support.c"
 
 typedef struct fuzz_pins_found {
   clv__text text; /* the pins that were read, one per line */

@@ -18,9 +18,9 @@ static clv_status parse_supposes(cli_invocation *cli, const cli_given *given, cl
     if (at == NULL || at == text || at[1] == '\0') {
       return cli_usage(cli, error, "option '--what-if': '%s' is neither OP@DEV nor 'all'", text);
     }
-    supposes[i].pattern = clv__arena_string(&cli->arena, text, (size_t)(at - text));
+    supposes[i].pattern = cli_arena_string(&cli->arena, text, (size_t)(at - text));
     supposes[i].device = at + 1;
-    if (supposes[i].pattern == NULL) return clv__error_memory(error, strlen(text));
+    if (supposes[i].pattern == NULL) return cli_error_memory(error, strlen(text));
   }
   return CLV_OK;
 }
@@ -34,9 +34,9 @@ clv_status cli_alternatives_what_if(cli_invocation *cli, const cli_job *job, clv
   cli_progress(cli, "planning variants of %s", job->model_path);
   if (given->count == 1 && strcmp(given->values[0], "all") == 0)
     return clv_plan_what_if(job->plan, &job->options, NULL, 0, form, document, error);
-  clv_assignment *supposes = clv__arena_allocate_zero(&cli->arena, given->count, sizeof *supposes);
-  if (supposes == NULL) return clv__error_memory(error, given->count * sizeof *supposes);
-  CLV__TRY(parse_supposes(cli, given, supposes, error));
+  clv_assignment *supposes = cli_arena_allocate_zero(&cli->arena, given->count, sizeof *supposes);
+  if (supposes == NULL) return cli_error_memory(error, given->count * sizeof *supposes);
+  CLI_TRY(parse_supposes(cli, given, supposes, error));
   clv_status status = clv_plan_what_if(job->plan, &job->options, supposes, given->count, form, document, error);
   return status == CLV_OK ? status : cli_suggest(cli, job, OPTION_WHAT_IF, supposes, given->count, error);
 }

@@ -37,8 +37,8 @@ static clv_status no_batch(const clv_graph *graph, uint64_t batch, clv_error *er
     way_out = "; export the model with a symbol as first dimension that no other dimension of an input uses";
     break;
   }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has no batch of %llu: %s%s", (unsigned long long)batch, text,
-                        way_out);
+  return cli_error_set(error, CLV_INVALID_ARGUMENT, "the model has no batch of %llu: %s%s", (unsigned long long)batch, text,
+                       way_out);
 }
 
 /* Appends the batch as the size of a symbol. Appends nothing if `sizes` already has this size for the symbol, and fails if it
@@ -47,8 +47,8 @@ static clv_status set_symbol(const char *symbol, uint64_t batch, clv_size *sizes
   for (uint32_t i = 0; i < *count; ++i) {
     if (!sizes[i].is_symbol || strcmp(sizes[i].name, symbol) != 0) continue;
     if (sizes[i].dims[0] == (int64_t)batch) return CLV_OK;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "--dim sets '%s', the batch, to %lld, but --batch is %llu", symbol,
-                          (long long)sizes[i].dims[0], (unsigned long long)batch);
+    return cli_error_set(error, CLV_INVALID_ARGUMENT, "--dim sets '%s', the batch, to %lld, but --batch is %llu", symbol,
+                         (long long)sizes[i].dims[0], (unsigned long long)batch);
   }
   sizes[(*count)++] = (clv_size){.name = symbol, .is_symbol = true, .rank = 1, .dims = {(int64_t)batch}};
   return CLV_OK;
@@ -63,7 +63,7 @@ clv_status cli_batch_sizes(cli_invocation *cli, const clv_graph *graph, clv_size
     if (type->data != NULL || type->rank < 1 || symbol_of(graph, type->dims[0]) == NULL || !is_batch(graph, type->dims[0]))
       continue;
     any = true;
-    CLV__TRY(set_symbol(symbol_of(graph, type->dims[0]), batch, sizes, count, error));
+    CLI_TRY(set_symbol(symbol_of(graph, type->dims[0]), batch, sizes, count, error));
   }
   return any ? CLV_OK : no_batch(graph, batch, error);
 }

@@ -54,7 +54,7 @@ static clv_status read_amounts(cli_invocation *cli, clv_cache_prune_options *opt
 
 static clv_status prune(cli_invocation *cli, char **document, clv_error *error) {
   clv_cache_prune_options options = CLV_CACHE_PRUNE_OPTIONS_INIT;
-  CLV__TRY(read_amounts(cli, &options, error));
+  CLI_TRY(read_amounts(cli, &options, error));
   return clv_cache_prune(cli->context, &options, cli_form(cli), document, error);
 }
 

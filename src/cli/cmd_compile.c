@@ -1,7 +1,6 @@
 /* `cleave compile`: writes a plan and everything that it needs to run into a directory. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "cleave/compiled.h"
 #include "cleave/report.h"
 #include "cli/console.h"
@@ -20,9 +19,9 @@ static clv_status write_it(compiling *c, clv_error *error) {
   cli_invocation *cli = c->cli;
   c->directory = cli_text(cli, OPTION_FOLDER, NULL);
   if (c->directory == NULL) return cli_usage(cli, error, "option '-o DIR' is missing; it names the directory to write");
-  CLV__TRY(clv_compiled_check(c->directory, error));
-  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
-  CLV__TRY(cli_job_plan(cli, &c->job, true, error));
+  CLI_TRY(clv_compiled_check(c->directory, error));
+  CLI_TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
+  CLI_TRY(cli_job_plan(cli, &c->job, true, error));
   clv_session_options session;
   clv_devices_options devices = cli_devices_options(cli);
   clv_compiled_options options = CLV_COMPILED_OPTIONS_INIT;
@@ -33,21 +32,21 @@ static clv_status write_it(compiling *c, clv_error *error) {
   options.session = &session;
   options.devices = &devices;
   if (clv_plan_has_open_inputs(c->job.plan)) {
-    CLV__TRY(cli_inputs_fill(cli, &c->job, 0, error));
+    CLI_TRY(cli_inputs_fill(cli, &c->job, 0, error));
     options.inputs = c->job.inputs.tensors;
     options.input_count = c->job.inputs.count;
   }
   cli_progress(cli, "compiling %s", c->job.path);
-  uint64_t start = clv__clock_ns();
+  uint64_t start = cli_now_ns();
   clv_status status = clv_compiled_write(c->job.plan, &options, c->directory, error);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", c->job.path);
-  c->compile_ms = cli_ms(start, clv__clock_ns());
+  if (status != CLV_OK) return cli_error_prefix(error, status, "%s", c->job.path);
+  c->compile_ms = cli_ms(start, cli_now_ns());
   return clv_compiled_open(cli->context, c->directory, &c->compiled, error);
 }
 
 static clv_status print_json(const compiling *c, clv_error *error) {
   char *document;
-  CLV__TRY(clv_compiled_text(c->compiled, false, CLV_FORM_JSON, &document, error));
+  CLI_TRY(clv_compiled_text(c->compiled, false, CLV_FORM_JSON, &document, error));
   json_t *root = json_object(), *timings = json_object(), *folder = cli_json_parse(document);
   json_object_set_new(root, "directory", json_null()); /* its place: the members of the folder follow */
   json_object_set_new(root, "model", cli_json_text(c->job.model_path));
@@ -63,7 +62,7 @@ static clv_status print_json(const compiling *c, clv_error *error) {
 
 static clv_status print_text(const compiling *c, clv_error *error) {
   char *document;
-  CLV__TRY(clv_compiled_text(c->compiled, c->cli->quiet, cli_form(c->cli), &document, error));
+  CLI_TRY(clv_compiled_text(c->compiled, c->cli->quiet, cli_form(c->cli), &document, error));
   clv_status status = cli_print_document(c->cli, document, error);
   clv_text_free(document);
   return status;

@@ -6,10 +6,10 @@
 static clv_status inspect(cli_invocation *cli, const cli_job *job, clv_inspection **inspection, clv_error *error) {
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   clv_size *sizes;
-  CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, false, &sizes, &options.size_count, error));
+  CLI_TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, false, &sizes, &options.size_count, error));
   options.sizes = sizes;
   clv_status status = clv_graph_inspect(job->graph, job->devices, &options, inspection, error);
-  return status == CLV_OK ? status : clv__error_prefix(error, status, "%s", job->path);
+  return status == CLV_OK ? status : cli_error_prefix(error, status, "%s", job->path);
 }
 
 static clv_status print(cli_invocation *cli, const cli_job *job, const clv_inspection *inspection, clv_error *error) {
@@ -19,8 +19,8 @@ static clv_status print(cli_invocation *cli, const cli_job *job, const clv_inspe
   options.name = job->path;
   options.nodes = cli_is_given(cli, OPTION_NODES);
   options.all_reasons = cli->verbose;
-  if (page != NULL) CLV__TRY(clv_inspection_draw(inspection, page, NULL, NULL, error));
-  CLV__TRY(clv_inspection_text(inspection, &options, cli_form(cli), &document, error));
+  if (page != NULL) CLI_TRY(clv_inspection_draw(inspection, page, NULL, NULL, error));
+  CLI_TRY(clv_inspection_text(inspection, &options, cli_form(cli), &document, error));
   clv_status status = cli_print_document(cli, document, error);
   clv_text_free(document);
   return status;

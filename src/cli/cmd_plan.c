@@ -16,9 +16,9 @@ typedef struct documents {
 } documents;
 
 static clv_status check_targets(cli_invocation *cli, const cli_job *job, clv_error *error) {
-  CLV__TRY(cli_job_check_target(cli, job, OPTION_OUTPUT, error));
-  CLV__TRY(cli_job_check_target(cli, job, OPTION_SVG, error));
-  CLV__TRY(cli_job_check_target(cli, job, OPTION_HTML, error));
+  CLI_TRY(cli_job_check_target(cli, job, OPTION_OUTPUT, error));
+  CLI_TRY(cli_job_check_target(cli, job, OPTION_SVG, error));
+  CLI_TRY(cli_job_check_target(cli, job, OPTION_HTML, error));
   return cli_job_check_target(cli, job, OPTION_DOT, error);
 }
 
@@ -28,10 +28,10 @@ static clv_status write_files(cli_invocation *cli, const cli_job *job, const clv
     clv_picture picture;
   } pictures[] = {{OPTION_SVG, CLV_PICTURE_SVG}, {OPTION_HTML, CLV_PICTURE_PAGE}, {OPTION_DOT, CLV_PICTURE_DOT}};
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
-  if (path != NULL) CLV__TRY(clv_plan_write(job->plan, path, error));
+  if (path != NULL) CLI_TRY(clv_plan_write(job->plan, path, error));
   for (size_t i = 0; i < sizeof pictures / sizeof *pictures; ++i) {
     path = cli_text(cli, pictures[i].option, NULL);
-    if (path != NULL) CLV__TRY(clv_plan_draw(job->plan, pictures[i].picture, comparison, path, NULL, NULL, error));
+    if (path != NULL) CLI_TRY(clv_plan_draw(job->plan, pictures[i].picture, comparison, path, NULL, NULL, error));
   }
   return CLV_OK;
 }
@@ -40,17 +40,17 @@ static clv_status write_files(cli_invocation *cli, const cli_job *job, const clv
 static clv_status suggest_node(cli_invocation *cli, const cli_job *job, const char *pattern, clv_error *error) {
   clv_plan_info info = {.struct_size = sizeof info};
   clv_plan_get_info(job->plan, &info);
-  const char **names = clv__arena_allocate_zero(&cli->arena, info.node_count, sizeof *names);
-  if (names == NULL) return clv__error_memory(error, info.node_count * sizeof *names);
+  const char **names = cli_arena_allocate_zero(&cli->arena, info.node_count, sizeof *names);
+  if (names == NULL) return cli_error_memory(error, info.node_count * sizeof *names);
   for (uint32_t n = 0; n < info.node_count; ++n) {
     clv_placed_node_info node = {.struct_size = sizeof node};
     clv_plan_node(job->plan, n, &node);
     names[n] = node.name;
   }
   const char *nearest = cli_nearest(pattern, names, info.node_count);
-  if (nearest == NULL) return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'", job->path, pattern);
-  return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'; did you mean '%s'?", job->path, pattern,
-                        nearest);
+  if (nearest == NULL) return cli_error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'", job->path, pattern);
+  return cli_error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'; did you mean '%s'?", job->path, pattern,
+                       nearest);
 }
 
 static clv_status find_passes(cli_invocation *cli, const cli_job *job, documents *d, clv_error *error) {
@@ -71,11 +71,11 @@ static clv_status find_explanation(cli_invocation *cli, const cli_job *job, docu
 
 static clv_status find_documents(cli_invocation *cli, const cli_job *job, documents *d, clv_error *error) {
   const clv_form form = cli_form(cli);
-  CLV__TRY(cli_alternatives_compare(cli, job, &d->comparison, error));
-  CLV__TRY(cli_alternatives_what_if(cli, job, form, &d->what_if, error));
-  CLV__TRY(write_files(cli, job, d->comparison, error));
-  if (cli_is_given(cli, OPTION_COMPARE)) CLV__TRY(clv_comparison_text(d->comparison, form, &d->compared, error));
-  CLV__TRY(find_explanation(cli, job, d, error));
+  CLI_TRY(cli_alternatives_compare(cli, job, &d->comparison, error));
+  CLI_TRY(cli_alternatives_what_if(cli, job, form, &d->what_if, error));
+  CLI_TRY(write_files(cli, job, d->comparison, error));
+  if (cli_is_given(cli, OPTION_COMPARE)) CLI_TRY(clv_comparison_text(d->comparison, form, &d->compared, error));
+  CLI_TRY(find_explanation(cli, job, d, error));
   if (!cli->json && cli_text(cli, OPTION_EXPLAIN, "")[0] != '\0') return CLV_OK; /* only the explanation of some nodes */
   return clv_plan_report(job->plan,
                          cli->quiet     ? CLV_STEPS_NONE
@@ -102,8 +102,8 @@ static clv_status print_text(cli_invocation *cli, const documents *d, clv_error 
   bool is_first = true;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
     if (parts[i].document == NULL) continue;
-    if (!is_first || parts[i].document != d->explained) CLV__TRY(cli_print_document(cli, parts[i].before, error));
-    CLV__TRY(cli_print_document(cli, parts[i].document, error));
+    if (!is_first || parts[i].document != d->explained) CLI_TRY(cli_print_document(cli, parts[i].before, error));
+    CLI_TRY(cli_print_document(cli, parts[i].document, error));
     is_first = false;
   }
   return CLV_OK;

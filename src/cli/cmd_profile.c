@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "cleave/profile.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
@@ -54,7 +53,7 @@ static clv_status load_model(profiling *p, const char *path, clv_error *error) {
   clv_size *sizes;
   uint32_t count;
   cli_progress(cli, "loading %s", path);
-  CLV__TRY(cli_graph_load(cli, path, &graph, error));
+  CLI_TRY(cli_graph_load(cli, path, &graph, error));
   p->loaded[p->graph_count] = graph;
   clv_status status = cli_inputs_read(cli, graph, &inputs, error);
   const bool quiet = cli->quiet;
@@ -71,7 +70,7 @@ static clv_status begin(profiling *p, clv_error *error) {
   cli_invocation *cli = p->cli;
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   const double seconds = cli_real(cli, OPTION_SECONDS, 0);
-  if (seconds > 0 && seconds < 1e9) p->end_ns = clv__clock_ns() + (uint64_t)(1e9 * seconds);
+  if (seconds > 0 && seconds < 1e9) p->end_ns = cli_now_ns() + (uint64_t)(1e9 * seconds);
   p->options = (clv_profile_options)CLV_PROFILE_OPTIONS_INIT;
   p->options.runs = (uint32_t)cli_number(cli, OPTION_RUNS, DEFAULT_RUNS);
   p->options.continues = cli_is_given(cli, OPTION_CONTINUE);
@@ -83,18 +82,18 @@ static clv_status begin(profiling *p, clv_error *error) {
     return cli_usage(cli, error, "option '--output' needs a file name, not '-'; use /dev/stdout for standard output");
   if (path != NULL && access(path, F_OK) == 0) {
     clv_status status = clv_profile_read(cli->context, path, &p->profile, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "'%s' exists and cannot be extended: give another file", path);
+    if (status != CLV_OK) return cli_error_prefix(error, status, "'%s' exists and cannot be extended: give another file", path);
   } else {
-    CLV__TRY(clv_profile_create(cli->context, &p->profile, error));
+    CLI_TRY(clv_profile_create(cli->context, &p->profile, error));
   }
-  for (uint32_t i = 0; i < cli->options->operand_count; ++i) CLV__TRY(load_model(p, cli->options->operands[i], error));
+  for (uint32_t i = 0; i < cli->options->operand_count; ++i) CLI_TRY(load_model(p, cli->options->operands[i], error));
   return cli_devices_open(cli, NULL, &p->devices, error);
 }
 
 static clv_status measure(profiling *p, clv_profile_parts parts, clv_error *error) {
   p->options.parts = parts;
   if (p->end_ns > 0) {
-    const uint64_t now_ns = clv__clock_ns();
+    const uint64_t now_ns = cli_now_ns();
     p->options.budget_seconds = p->end_ns > now_ns ? 1e-9 * (double)(p->end_ns - now_ns) : 1e-9;
   }
   return clv_profile_measure(p->profile, p->devices, p->graphs, p->graph_count, &p->options, error);
@@ -113,7 +112,7 @@ static const char *time_text(double seconds, char text[32]) {
 static clv_status tell_expected(profiling *p, clv_error *error) {
   char time[32], budget[64] = "";
   p->expected.struct_size = sizeof p->expected;
-  CLV__TRY(clv_profile_expect(p->profile, p->devices, p->graphs, p->graph_count, &p->options, &p->expected, error));
+  CLI_TRY(clv_profile_expect(p->profile, p->devices, p->graphs, p->graph_count, &p->options, &p->expected, error));
   if (p->end_ns > 0) snprintf(budget, sizeof budget, "; it ends after %g s (--seconds)", cli_real(p->cli, OPTION_SECONDS, 0));
   cli_note(p->cli, "measuring %u kinds of nodes and up to %u blocks of them takes about %s%s", p->expected.node_count,
            p->expected.block_count, time_text(p->expected.seconds, time), budget);
@@ -121,12 +120,12 @@ static clv_status tell_expected(profiling *p, clv_error *error) {
 }
 
 static clv_status measure_all(profiling *p, clv_error *error) {
-  CLV__TRY(measure(p, CLV_PROFILE_DEVICES, error));
-  CLV__TRY(tell_expected(p, error));
+  CLI_TRY(measure(p, CLV_PROFILE_DEVICES, error));
+  CLI_TRY(tell_expected(p, error));
   if (clv_devices_count(p->devices) > 1) { /* closing ends the drivers' threads, which would compete for cores */
     clv_devices_close(p->devices);
     p->devices = NULL;
-    CLV__TRY(cli_devices_open(p->cli, NULL, &p->devices, error));
+    CLI_TRY(cli_devices_open(p->cli, NULL, &p->devices, error));
   }
   return measure(p, CLV_PROFILE_NODES, error);
 }
@@ -151,7 +150,7 @@ static void note_disturbed(profiling *p) {
 
 static clv_status print_json(profiling *p, clv_error *error) {
   char *document;
-  CLV__TRY(clv_profile_text(p->profile, p->devices, false, CLV_FORM_JSON, &document, error));
+  CLI_TRY(clv_profile_text(p->profile, p->devices, false, CLV_FORM_JSON, &document, error));
   json_t *root = json_object(), *tables = cli_json_parse(document);
   json_object_set_new(root, "file", cli_json_text(cli_text(p->cli, OPTION_OUTPUT, NULL)));
   json_object_set_new(root, "runs", json_integer(p->options.runs));
@@ -165,7 +164,7 @@ static clv_status print_text(profiling *p, clv_error *error) {
   cli_invocation *cli = p->cli;
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   char *document;
-  CLV__TRY(clv_profile_text(p->profile, p->devices, cli->quiet, cli_form(cli), &document, error));
+  CLI_TRY(clv_profile_text(p->profile, p->devices, cli->quiet, cli_form(cli), &document, error));
   clv_status status = cli_print_document(cli, document, error);
   clv_text_free(document);
   if (status == CLV_OK && path != NULL && !cli->quiet)
@@ -178,11 +177,11 @@ static clv_status measure_and_write(profiling *p, clv_error *error) {
   const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
   if (path == NULL) {
     cli_note(p->cli, "the profile is not saved: give -o FILE to write it");
-    CLV__TRY(measure_all(p, error));
+    CLI_TRY(measure_all(p, error));
     if (info_of(p).is_partial) cli_note(p->cli, "the budget was spent before everything was measured");
     return CLV_OK;
   }
-  (void)cli_interrupt_keep();
+  cli_interrupt_keep();
   p->options.go_on = go_on;
   clv_status status = measure_all(p, error);
   if (status == CLV_OK || status == CLV_CANCELLED) {
@@ -195,8 +194,8 @@ static clv_status measure_and_write(profiling *p, clv_error *error) {
   }
   if (status != CLV_CANCELLED) return status;
   p->cli->exit_status = cli_interrupt_status();
-  return clv__error_set(error, status,
-                        "interrupted: %s has what was measured; the same command with --continue measures the rest", path);
+  return cli_error_set(error, status, "interrupted: %s has what was measured; the same command with --continue measures the rest",
+                       path);
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {

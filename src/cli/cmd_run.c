@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cleave/session_info.h"
 #include "cleave/tensors.h"
 #include "cleave/trace.h"
@@ -25,13 +24,13 @@ typedef struct run {
 
 static clv_status prepare(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
-  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &r->job, error));
-  CLV__TRY(cli_job_plan(cli, &r->job, true, error));
-  CLV__TRY(cli_inputs_fill(cli, &r->job, cli_number(cli, OPTION_SEED, 0), error));
+  CLI_TRY(cli_job_load(cli, cli->options->operands[0], &r->job, error));
+  CLI_TRY(cli_job_plan(cli, &r->job, true, error));
+  CLI_TRY(cli_inputs_fill(cli, &r->job, cli_number(cli, OPTION_SEED, 0), error));
   r->value_count = clv_plan_output_count(r->job.plan);
-  r->outputs = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->outputs);
-  r->values = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->values);
-  if (r->outputs == NULL || r->values == NULL) return clv__error_memory(error, r->value_count * sizeof *r->values);
+  r->outputs = cli_arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->outputs);
+  r->values = cli_arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->values);
+  if (r->outputs == NULL || r->values == NULL) return cli_error_memory(error, r->value_count * sizeof *r->values);
   for (uint32_t i = 0; i < r->value_count; ++i) r->values[i].name = clv_plan_output_name(r->job.plan, i);
   return CLV_OK;
 }
@@ -41,19 +40,19 @@ static clv_status run_once(run *r, clv_error *error) {
   clv_session_options options;
   cli_job_session_options(cli, &r->job, &options);
   cli_progress(cli, "compiling %s", r->job.path);
-  uint64_t start = clv__clock_ns();
-  CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
+  uint64_t start = cli_now_ns();
+  CLI_TRY(clv_session_create(r->job.plan, &options, &r->session, error));
   cli_job_note_compiled(cli, &r->job, r->session);
   (void)clv_memory_trim();
-  r->session_ms = cli_ms(start, clv__clock_ns());
+  r->session_ms = cli_ms(start, cli_now_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
     if (i + 1 == runs && cli_is_given(cli, OPTION_TRACE)) clv_session_trace_start(r->session);
     memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* without data: the session provides the memory */
     cli_progress(cli, "running %s", r->job.path);
-    start = clv__clock_ns();
-    CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
-    if (i == 0) r->run_ms = cli_ms(start, clv__clock_ns());
+    start = cli_now_ns();
+    CLI_TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
+    if (i == 0) r->run_ms = cli_ms(start, cli_now_ns());
   }
   for (uint32_t i = 0; i < r->value_count; ++i) r->values[i].tensor = r->outputs[i];
   return CLV_OK;
@@ -63,7 +62,7 @@ static clv_status run_once(run *r, clv_error *error) {
 static clv_status verify(run *r, clv_error *error) {
   cli_progress(r->cli, "verifying %s", r->job.path);
   clv_verify_result result = {.struct_size = sizeof result};
-  CLV__TRY(clv_session_verify(r->session, r->job.inputs.tensors, r->job.inputs.count, NULL, &r->verification, error));
+  CLI_TRY(clv_session_verify(r->session, r->job.inputs.tensors, r->job.inputs.count, NULL, &r->verification, error));
   clv_verification_get_result(r->verification, &result);
   if (!result.equal) r->cli->exit_status = CLI_EXIT_FAILED;
   return CLV_OK;
@@ -82,7 +81,7 @@ static clv_status print_verdict(run *r, clv_error *error) {
   char *text = NULL;
   if (r->verification != NULL) {
     const clv_status status = clv_verification_text(r->verification, form, r->cli->quiet, &text, error);
-    CLV__TRY(print_document(r, status, text, error));
+    CLI_TRY(print_document(r, status, text, error));
   }
   const clv_status status = clv_session_report(r->session, CLV_REPORT_FALLBACKS, form, &text, error);
   return print_document(r, status, text, error);
@@ -93,7 +92,7 @@ static clv_status print_outputs(run *r, clv_error *error) {
   char *text;
   if (!(cli->quiet && cli_is_given(cli, OPTION_OUTPUT_DIR))) {
     const clv_status status = clv_tensors_report(r->job.graph, r->values, r->value_count, cli_form(cli), &text, error);
-    CLV__TRY(print_document(r, status, text, error));
+    CLI_TRY(print_document(r, status, text, error));
   }
   if (!cli->verbose) return CLV_OK;
   cli_progress_end(cli);
@@ -106,10 +105,10 @@ static clv_status print_outputs(run *r, clv_error *error) {
 static clv_status add_documents(run *r, json_t *root, clv_error *error) {
   char *text;
   if (r->verification != NULL) {
-    CLV__TRY(clv_verification_text(r->verification, CLV_FORM_JSON, false, &text, error));
+    CLI_TRY(clv_verification_text(r->verification, CLV_FORM_JSON, false, &text, error));
     json_object_set_new(root, "verify", cli_json_parse(text));
   }
-  CLV__TRY(clv_session_report(r->session, CLV_REPORT_FALLBACKS, CLV_FORM_JSON, &text, error));
+  CLI_TRY(clv_session_report(r->session, CLV_REPORT_FALLBACKS, CLV_FORM_JSON, &text, error));
   json_t *report = cli_json_parse(text);
   json_object_update(root, report);
   json_decref(report);
@@ -146,14 +145,14 @@ static clv_status finish_run(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
   const char *folder = cli_text(cli, OPTION_OUTPUT_DIR, NULL);
   bool wants_verdict = cli_is_given(cli, OPTION_VERIFY);
-  if (folder != NULL) CLV__TRY(cli_values_write(cli, folder, r->values, r->value_count, error));
+  if (folder != NULL) CLI_TRY(cli_values_write(cli, folder, r->values, r->value_count, error));
   if (!cli->json) {
-    CLV__TRY(print_outputs(r, error));
-    if (wants_verdict) CLV__TRY(verify(r, error));
+    CLI_TRY(print_outputs(r, error));
+    if (wants_verdict) CLI_TRY(verify(r, error));
     return print_verdict(r, error);
   }
   char *text;
-  CLV__TRY(clv_tensors_report(r->job.graph, r->values, r->value_count, CLV_FORM_JSON, &text, error));
+  CLI_TRY(clv_tensors_report(r->job.graph, r->values, r->value_count, CLV_FORM_JSON, &text, error));
   json_t *outputs = cli_json_parse(text);
   clv_status status = wants_verdict ? verify(r, error) : CLV_OK;
   if (status == CLV_OK) return print_json(r, outputs, error);
@@ -166,7 +165,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   clv_status status = prepare(&r, error);
   if (status == CLV_OK) {
     status = run_once(&r, error);
-    if (status != CLV_OK) clv__error_prefix(error, status, "%s", r.job.path);
+    if (status != CLV_OK) cli_error_prefix(error, status, "%s", r.job.path);
   }
   if (status == CLV_OK) status = finish_run(&r, error);
   if (status == CLV_OK) status = write_trace(&r, error);

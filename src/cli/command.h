@@ -2,10 +2,9 @@
 #ifndef CLEAVE_CLI_COMMAND_H
 #define CLEAVE_CLI_COMMAND_H
 
-#include "base/error.h"
-#include "base/memory.h"
 #include "cleave/context.h"
 #include "cli/environment.h"
+#include "cli/support.h"
 
 /* In the order in which the help text lists them. */
 #define CLI_COMMANDS(X) \
@@ -36,8 +35,7 @@ struct cli_topic; /* manual/topic.h */
 
 /* One invocation of the command. */
 typedef struct cli_invocation {
-  const clv_allocator *allocator;
-  clv__arena arena; /* lives until the program ends */
+  cli_arena arena; /* lives until the program ends */
   cli_environment environment;
   const cli_options *options;
   clv_context *context;

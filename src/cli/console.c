@@ -1,6 +1,5 @@
 /* See console.h. */
 #include "cli/console.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/peak_memory.h"
-#include "report/label.h"
+#include "cleave/label.h"
 
 static const char *escape(cli_style style) {
   switch (style) {
@@ -36,18 +34,12 @@ const char *cli_reset(const cli_invocation *cli) {
   return cli->color_out ? "\033[0m" : "";
 }
 
-uint64_t cli_peak_rss_bytes(void) {
-  return clv__peak_memory_bytes();
-}
-
 /* Prints the text as one line, whatever it contains, without characters that control the terminal. */
 static void print_line(const char *begin, const char *prefix, const char *line, const char *end) {
-  clv__text clean;
-  clv__text_init(&clean, clv__allocator_default());
-  clv__label_name(&clean, line);
+  char clean[4096];
+  (void)clv_label_name(line, 0, clean, sizeof clean);
   fflush(stdout);
-  fprintf(stderr, "%s%s%s%s\n", begin, prefix, end, clean.data);
-  clv__text_finish(&clean);
+  fprintf(stderr, "%s%s%s%s\n", begin, prefix, end, clean);
 }
 
 /* Returns whether the note was printed before, for example for another configuration of a bench. Remembers only the latest
@@ -78,7 +70,7 @@ void cli_progress(cli_invocation *cli, const char *format, ...) {
   static uint64_t last_ns;
   static const char *last_format;
   if (cli->quiet || cli->environment.dumb_terminal || !isatty(STDERR_FILENO)) return;
-  uint64_t now_ns = clv__clock_ns();
+  uint64_t now_ns = cli_now_ns();
   if (last_format == format && now_ns - last_ns < 100000000u) return; /* at most ten lines of a kind per second */
   last_ns = now_ns;
   last_format = format;
@@ -87,12 +79,10 @@ void cli_progress(cli_invocation *cli, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  clv__text clean;
-  clv__text_init(&clean, cli->allocator);
-  clv__label_short(&clean, line, 78);
-  fprintf(stderr, "\r\033[K%s", clean.data);
+  char clean[512];
+  (void)clv_label_name(line, 78, clean, sizeof clean);
+  fprintf(stderr, "\r\033[K%s", clean);
   fflush(stderr);
-  clv__text_finish(&clean);
   cli->progress_shown = true;
 }
 
@@ -109,14 +99,14 @@ void cli_print_error(cli_invocation *cli, const clv_error *error) {
   print_line(cli->color_err ? "\033[31m" : "", "cleave: ", message, cli->color_err ? "\033[0m" : "");
 }
 
-clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error) {
+clv_status cli_print(cli_invocation *cli, cli_buffer *text, clv_error *error) {
   cli_progress_end(cli);
   clv_status status = CLV_OK;
   if (text->failed)
-    status = clv__error_memory(error, text->size_bytes);
+    status = cli_error_memory(error, text->size_bytes);
   else if (fwrite(text->data, 1, text->size_bytes, stdout) != text->size_bytes)
     status = cli_flush(error);
-  clv__text_finish(text);
+  cli_buffer_finish(text);
   return status;
 }
 
@@ -128,7 +118,7 @@ clv_status cli_print_document(cli_invocation *cli, const char *document, clv_err
 
 clv_status cli_flush(clv_error *error) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return CLV_OK;
-  return clv__error_set(error, CLV_IO_ERROR, "cannot write to standard output: %s", strerror(errno));
+  return cli_error_set(error, CLV_IO_ERROR, "cannot write to standard output: %s", strerror(errno));
 }
 
 void cli_log(void *user_data, int level, const char *text) {

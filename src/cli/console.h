@@ -2,7 +2,6 @@
 #ifndef CLEAVE_CLI_CONSOLE_H
 #define CLEAVE_CLI_CONSOLE_H
 
-#include "base/text.h"
 #include "cli/command.h"
 
 typedef enum cli_style { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_DIM } cli_style;
@@ -21,7 +20,7 @@ void cli_progress_end(cli_invocation *cli);
 /* Prints `cleave: message` on a single line, whatever the message contains. */
 void cli_print_error(cli_invocation *cli, const clv_error *error);
 /* Prints the text and frees it. Fails if memory ran out while building it, or if standard output cannot be written. */
-clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error);
+clv_status cli_print(cli_invocation *cli, cli_buffer *text, clv_error *error);
 /* Prints a document that the library made. Fails if standard output cannot be written. The caller keeps the document. */
 clv_status cli_print_document(cli_invocation *cli, const char *document, clv_error *error);
 /* Returns the form in which this invocation prints documents. */
@@ -32,11 +31,5 @@ static inline clv_form cli_form(const cli_invocation *cli) {
 clv_status cli_flush(clv_error *error);
 /* The log function of the context: prints the library's errors and, with --verbose, its other messages. */
 void cli_log(void *user_data, int level, const char *text);
-
-/* Returns the peak memory of this process, or 0 if the system does not report it. */
-uint64_t cli_peak_rss_bytes(void);
-static inline double cli_ms(uint64_t from_ns, uint64_t to_ns) {
-  return (double)(to_ns - from_ns) / 1e6;
-}
 
 #endif

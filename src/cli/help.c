@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/environment.h"
+#include "cleave/program.h"
 #include "cli/console.h"
 #include "cli/options/options.h"
 
@@ -81,11 +81,12 @@ void cli_help_text(const char *text) {
 }
 
 const char *cli_variable(uint32_t index, const char **help, const char **values) {
-  for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {
-    if (clv__variables[i].help == NULL || index-- > 0) continue;
-    *help = clv__variables[i].help;
-    *values = clv__variables[i].values;
-    return clv__variables[i].name;
+  clv_variable_info variable = {.struct_size = sizeof variable};
+  for (uint32_t i = 0; clv_variable(i, &variable); ++i) {
+    if (variable.help == NULL || index-- > 0) continue;
+    *help = variable.help;
+    *values = variable.values;
+    return variable.name;
   }
   return NULL;
 }

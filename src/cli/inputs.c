@@ -46,11 +46,11 @@ static clv_status no_such_input(const clv_graph *graph, const char *option, cons
     used += written < 0 ? 0 : (size_t)written;
   }
   if (path != NULL)
-    return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': array '%s' of %s is not an input; the model's inputs: %s", option,
-                          text, path, clv_graph_input_count(graph) > 0 ? list : "none");
-  return clv__error_set(error, CLV_NOT_FOUND,
-                        "option '--%s': '%s' does not start with the name of an input; the model's inputs: %s", option, text,
-                        clv_graph_input_count(graph) > 0 ? list : "none");
+    return cli_error_set(error, CLV_NOT_FOUND, "option '--%s': array '%s' of %s is not an input; the model's inputs: %s", option,
+                         text, path, clv_graph_input_count(graph) > 0 ? list : "none");
+  return cli_error_set(error, CLV_NOT_FOUND,
+                       "option '--%s': '%s' does not start with the name of an input; the model's inputs: %s", option, text,
+                       clv_graph_input_count(graph) > 0 ? list : "none");
 }
 
 /* Finds the input that "NAME=REST" refers to. Names may contain `=`, so it tries every `=`. */
@@ -69,8 +69,8 @@ static clv_status take(const clv_graph *graph, uint32_t index, const char *path,
   const char *name = clv_graph_input_name(graph, index);
   const clv_dtype dtype = clv_graph_input_type(graph, index)->dtype;
   if (dtype != CLV_DTYPE_NONE && dtype != tensor->dtype) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", name, path,
-                          clv_dtype_name(tensor->dtype), clv_dtype_name(dtype));
+    return cli_error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", name, path,
+                         clv_dtype_name(tensor->dtype), clv_dtype_name(dtype));
   }
   inputs->tensors[index] = *tensor;
   inputs->is_given[index] = true;
@@ -80,7 +80,7 @@ static clv_status take(const clv_graph *graph, uint32_t index, const char *path,
 /* Opens a file, which `inputs` closes. */
 static clv_status open_file(cli_invocation *cli, const char *path, clv_array_format format, cli_inputs *inputs,
                             clv_arrays **arrays, clv_error *error) {
-  CLV__TRY(clv_arrays_open(cli->context, path, format, arrays, error));
+  CLI_TRY(clv_arrays_open(cli->context, path, format, arrays, error));
   inputs->files[inputs->file_count++] = *arrays;
   return CLV_OK;
 }
@@ -90,7 +90,7 @@ static clv_status open_file(cli_invocation *cli, const char *path, clv_array_for
 static clv_status read_npz(cli_invocation *cli, const clv_graph *graph, const char *path, uint32_t only, cli_inputs *inputs,
                            clv_error *error) {
   clv_arrays *arrays;
-  CLV__TRY(open_file(cli, path, CLV_ARRAYS_NPZ, inputs, &arrays, error));
+  CLI_TRY(open_file(cli, path, CLV_ARRAYS_NPZ, inputs, &arrays, error));
   for (uint32_t i = 0; i < clv_arrays_count(arrays); ++i) {
     const char *name = clv_arrays_name(arrays, i);
     clv_tensor tensor;
@@ -98,13 +98,13 @@ static clv_status read_npz(cli_invocation *cli, const clv_graph *graph, const ch
     if (only != CLV_NO_INDEX && index != only && clv_arrays_count(arrays) > 1) continue;
     if (only != CLV_NO_INDEX) index = only;
     if (index == CLV_NO_INDEX) return no_such_input(graph, "input", path, name, error);
-    CLV__TRY(clv_arrays_tensor(arrays, i, &tensor, error));
-    CLV__TRY(take(graph, index, path, &tensor, inputs, error));
+    CLI_TRY(clv_arrays_tensor(arrays, i, &tensor, error));
+    CLI_TRY(take(graph, index, path, &tensor, inputs, error));
     if (only != CLV_NO_INDEX) return CLV_OK;
   }
   if (only == CLV_NO_INDEX) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_FOUND, "%s has several arrays, and none is named '%s'", path,
-                        clv_graph_input_name(graph, only));
+  return cli_error_set(error, CLV_NOT_FOUND, "%s has several arrays, and none is named '%s'", path,
+                       clv_graph_input_name(graph, only));
 }
 
 static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const char *text, cli_inputs *inputs, clv_error *error) {
@@ -125,20 +125,20 @@ static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const ch
   clv_tensor tensor;
   clv_status status = open_file(cli, path, format, inputs, &arrays, error);
   if (status == CLV_OK) status = clv_arrays_tensor(arrays, 0, &tensor, error);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", clv_graph_input_name(graph, index));
+  if (status != CLV_OK) return cli_error_prefix(error, status, "input '%s'", clv_graph_input_name(graph, index));
   return take(graph, index, path, &tensor, inputs, error);
 }
 
 clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error) {
   const cli_given *given = &cli->options->given[OPTION_INPUT];
   inputs->count = clv_graph_input_count(graph);
-  inputs->tensors = clv__arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->tensors);
-  inputs->is_given = clv__arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->is_given);
-  inputs->made = clv__arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->made);
-  inputs->files = clv__arena_allocate_zero(&cli->arena, given->count, sizeof *inputs->files);
+  inputs->tensors = cli_arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->tensors);
+  inputs->is_given = cli_arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->is_given);
+  inputs->made = cli_arena_allocate_zero(&cli->arena, inputs->count, sizeof *inputs->made);
+  inputs->files = cli_arena_allocate_zero(&cli->arena, given->count, sizeof *inputs->files);
   if (inputs->tensors == NULL || inputs->is_given == NULL || inputs->made == NULL || inputs->files == NULL)
-    return clv__error_memory(error, inputs->count * sizeof(clv_tensor));
-  for (uint32_t i = 0; i < given->count; ++i) CLV__TRY(read_one(cli, graph, given->values[i], inputs, error));
+    return cli_error_memory(error, inputs->count * sizeof(clv_tensor));
+  for (uint32_t i = 0; i < given->count; ++i) CLI_TRY(read_one(cli, graph, given->values[i], inputs, error));
   return CLV_OK;
 }
 
@@ -178,8 +178,8 @@ static clv_status shape_option(cli_invocation *cli, const clv_graph *graph, cons
 
 static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *size, clv_error *error) {
   const char *equals = strrchr(text, '=');
-  char *name = clv__arena_string(&cli->arena, text, (size_t)(equals - text));
-  if (name == NULL) return clv__error_memory(error, strlen(text));
+  char *name = cli_arena_string(&cli->arena, text, (size_t)(equals - text));
+  if (name == NULL) return cli_error_memory(error, strlen(text));
   *size = (clv_size){.name = name, .is_symbol = true};
   if (parse_shape(equals + 1, size) && size->rank == 1) return CLV_OK;
   return cli_usage(cli, error, "option '--dim': '%s' is not a size", equals + 1);
@@ -234,11 +234,11 @@ static clv_status complete(const clv_graph *graph, uint32_t index, clv_size *siz
   const char *name = clv_graph_input_name(graph, index);
   if (type->data != NULL || is_static(type) || has_shape(sizes, *count, name)) return CLV_OK;
   if (type->dtype == CLV_DTYPE_NONE) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is not a tensor, or has an unsupported element type", name);
+    return cli_error_set(error, CLV_NOT_SUPPORTED, "input '%s' is not a tensor, or has an unsupported element type", name);
   }
   if (type->rank < 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: give --shape '%s=...' or --input", name,
-                          name);
+    return cli_error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: give --shape '%s=...' or --input", name,
+                         name);
   }
   clv_size size = {.name = name, .rank = type->rank};
   bool invented = false;
@@ -264,12 +264,11 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
   const cli_given *shapes = &cli->options->given[OPTION_SHAPE], *dims = &cli->options->given[OPTION_DIM];
   size_t most = (size_t)shapes->count + dims->count + 3 * (size_t)clv_graph_input_count(graph);
   *count = 0;
-  *sizes = clv__arena_allocate_zero(&cli->arena, most, sizeof **sizes);
-  if (*sizes == NULL) return clv__error_memory(error, most * sizeof **sizes);
-  for (uint32_t i = 0; i < dims->count; ++i) CLV__TRY(dim_option(cli, dims->values[i], &(*sizes)[(*count)++], error));
-  for (uint32_t i = 0; i < shapes->count; ++i)
-    CLV__TRY(shape_option(cli, graph, shapes->values[i], &(*sizes)[(*count)++], error));
-  CLV__TRY(cli_batch_sizes(cli, graph, *sizes, count, error));
+  *sizes = cli_arena_allocate_zero(&cli->arena, most, sizeof **sizes);
+  if (*sizes == NULL) return cli_error_memory(error, most * sizeof **sizes);
+  for (uint32_t i = 0; i < dims->count; ++i) CLI_TRY(dim_option(cli, dims->values[i], &(*sizes)[(*count)++], error));
+  for (uint32_t i = 0; i < shapes->count; ++i) CLI_TRY(shape_option(cli, graph, shapes->values[i], &(*sizes)[(*count)++], error));
+  CLI_TRY(cli_batch_sizes(cli, graph, *sizes, count, error));
   for (uint32_t i = 0; i < inputs->count; ++i) {
     if (!inputs->is_given[i]) continue;
     clv_size *size = &(*sizes)[(*count)++];
@@ -278,7 +277,7 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
   }
   if (!static_sizes) return CLV_OK;
   char noted[LABEL_BYTES] = "";
-  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) CLV__TRY(complete(graph, i, *sizes, count, noted, error));
+  for (uint32_t i = 0; i < clv_graph_input_count(graph); ++i) CLI_TRY(complete(graph, i, *sizes, count, noted, error));
   if (noted[0] != '\0') cli_note(cli, "open sizes are set to 1: %s (set them with --shape, --dim or --input)", noted);
   return CLV_OK;
 }
@@ -305,14 +304,14 @@ static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
 /* Reports the padded sizes that devices with static shapes use for sizes that the plan leaves open. */
 static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_error *error) {
   const uint32_t count = count_symbols(job->graph);
-  int64_t *sizes = clv__arena_allocate_zero(&cli->arena, count, sizeof *sizes);
+  int64_t *sizes = cli_arena_allocate_zero(&cli->arena, count, sizeof *sizes);
   clv_session_options options;
   char text[LABEL_BYTES] = "", label[200];
   bool pads;
-  if (sizes == NULL) return clv__error_memory(error, count * sizeof *sizes);
+  if (sizes == NULL) return cli_error_memory(error, count * sizeof *sizes);
   for (uint32_t s = 0; s < count; ++s) sizes[s] = size_of_run(job, s);
   cli_job_session_options(cli, job, &options);
-  CLV__TRY(clv_plan_pad_sizes(job->plan, options.bucket_multiple, sizes, count, &pads, error));
+  CLI_TRY(clv_plan_pad_sizes(job->plan, options.bucket_multiple, sizes, count, &pads, error));
   if (!pads && cli_is_given(cli, OPTION_BUCKET))
     cli_note(cli, "option '--bucket' has no effect: no partition with open sizes is on a device that needs fixed shapes");
   for (uint32_t s = 0; pads && s < count; ++s) {
@@ -351,13 +350,13 @@ static clv_status make_random(cli_job *job, uint32_t index, uint64_t seed, clv_e
   clv_tensor type = type_of_run(job, index);
   size_t size_bytes;
   if (type.dtype == CLV_STRING || type.dtype == CLV_DTYPE_NONE || type.rank < 0) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' (%s) cannot be filled with random numbers: give it with --input",
-                          name, clv_dtype_name(type.dtype));
+    return cli_error_set(error, CLV_NOT_SUPPORTED, "input '%s' (%s) cannot be filled with random numbers: give it with --input",
+                         name, clv_dtype_name(type.dtype));
   }
   if (!clv_tensor_size_bytes(&type, &size_bytes) || size_bytes > SIZE_MAX - ALIGNMENT)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", name);
+    return cli_error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", name);
   type.data = job->inputs.made[index] = aligned_alloc(ALIGNMENT, (size_bytes / ALIGNMENT + 1) * ALIGNMENT);
-  if (type.data == NULL) return clv__error_prefix(error, clv__error_memory(error, size_bytes), "input '%s'", name);
+  if (type.data == NULL) return cli_error_prefix(error, cli_error_memory(error, size_bytes), "input '%s'", name);
   job->inputs.tensors[index] = type;
   return clv_tensor_fill_random(&type, seed ^ ((uint64_t)index + 1) * 0xd1342543de82ef95u, error);
 }
@@ -365,7 +364,7 @@ static clv_status make_random(cli_job *job, uint32_t index, uint64_t seed, clv_e
 clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error) {
   for (uint32_t i = 0; i < job->inputs.count; ++i) {
     if (job->inputs.is_given[i] || clv_graph_input_type(job->graph, i)->data != NULL) continue;
-    CLV__TRY(make_random(job, i, seed, error));
+    CLI_TRY(make_random(job, i, seed, error));
   }
   return note_buckets(cli, job, error);
 }

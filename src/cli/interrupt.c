@@ -10,13 +10,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files/temporaries.h"
+#include "cleave/program.h"
+#include "cli/support.h"
 
 enum { GRACE_MS = 100 };
 
@@ -24,7 +25,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNAL_COUNT = sizeof signals / sizeof *signals };
 
 static int pipe_ends[2] = {-1, -1};
-static clv__stop is_interrupted;
+static atomic_bool is_interrupted;
 static atomic_bool is_kept;
 static atomic_int caught; /* the first signal; 0: none */
 
@@ -51,7 +52,7 @@ static int next_signal(int timeout_ms) {
 
 void cli_interrupt_exit(const char *message, int status) {
   char line[1200];
-  clv__temporaries_remove();
+  clv_temporaries_remove();
   const int length = snprintf(line, sizeof line, "%scleave: %s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", message);
   ssize_t written = write(STDERR_FILENO, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
   (void)written;
@@ -69,8 +70,8 @@ static void *watch(void *unused) {
   while ((number = next_signal(-1)) == 0) continue;
   atomic_store(&caught, number);
   atomic_store(&is_interrupted, true);
-  uint64_t end_ns = clv__clock_ns() + GRACE_MS * UINT64_C(1000000);
-  for (uint64_t now_ns = clv__clock_ns(); now_ns < end_ns && again == 0; now_ns = clv__clock_ns()) {
+  uint64_t end_ns = cli_now_ns() + GRACE_MS * UINT64_C(1000000);
+  for (uint64_t now_ns = cli_now_ns(); now_ns < end_ns && again == 0; now_ns = cli_now_ns()) {
     again = next_signal((int)((end_ns - now_ns) / 1000000) + 1);
   }
   while (again == 0 && atomic_load(&is_kept)) again = next_signal(GRACE_MS);
@@ -109,9 +110,8 @@ void cli_interrupt_begin(void) {
   pthread_sigmask(SIG_BLOCK, &ours, NULL); /* all threads created later inherit this mask */
 }
 
-const clv__stop *cli_interrupt_keep(void) {
+void cli_interrupt_keep(void) {
   atomic_store(&is_kept, true);
-  return &is_interrupted;
 }
 
 void cli_interrupt_keep_end(void) {
@@ -119,7 +119,7 @@ void cli_interrupt_keep_end(void) {
 }
 
 bool cli_is_interrupted(void) {
-  return clv__is_stopped(&is_interrupted);
+  return atomic_load(&is_interrupted);
 }
 
 int cli_interrupt_status(void) {

@@ -6,13 +6,11 @@
 
 #include <stdbool.h>
 
-#include "base/stop.h"
-
 /* Handles the signals, except those that are ignored now (as under nohup). Child processes have the default handling. */
 void cli_interrupt_begin(void);
-/* Declares that from now on the command saves its results and ends by itself after the first signal. Returns a flag that the
- * signal sets. */
-const clv__stop *cli_interrupt_keep(void);
+/* Declares that from now on the command saves its results and ends by itself after the first signal: cli_is_interrupted() is then
+ * true. */
+void cli_interrupt_keep(void);
 /* Declares that the results are saved: from now on, a signal again ends the command within 100 ms. */
 void cli_interrupt_keep_end(void);
 bool cli_is_interrupted(void);

@@ -5,7 +5,6 @@
 #include "cleave/compiled.h"
 #include "cleave/tensors.h"
 #include "cli/options/options.h"
-#include "plan/plan.h"
 
 /* The inputs of a run, in graph input order. */
 typedef struct cli_inputs {
@@ -43,6 +42,9 @@ typedef struct cli_job {
 /* Opens the devices of --devices or, without this option, those of the list `fallback`, which may be NULL. */
 clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error);
 
+/* Finds a device by its name. Sets `index` (may be NULL) if there is one. */
+bool cli_devices_find(const clv_devices *devices, const char *name, uint32_t *index);
+
 /* Returns the device options from the arguments, so that devices can be reopened. The list is NULL without --devices. */
 clv_devices_options cli_devices_options(const cli_invocation *cli);
 
@@ -57,7 +59,7 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_erro
 /* Sets a session's options from the arguments. Options that are not given keep the value that the folder was compiled with. */
 void cli_job_session_options(cli_invocation *cli, const cli_job *job, clv_session_options *options);
 /* Reports which parts of a compiled folder could not be used, and why. */
-void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_session *session);
+void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, clv_session *session);
 /* Adds "did you mean …?" to an error that rejects one of `items`, the arguments of `option`. Returns the error's status. */
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
                        clv_error *error);

@@ -2,18 +2,14 @@
 #ifndef CLEAVE_CLI_JSON_H
 #define CLEAVE_CLI_JSON_H
 
-#include "cli/command.h"
-#include "report/json.h"
+#include <jansson.h>
 
-static inline json_t *cli_json_text(const char *text) {
-  return clv__json_text(text);
-}
-static inline json_t *cli_json_real(double number) {
-  return clv__json_real(number);
-}
-static inline json_t *cli_json_type(const clv_graph *graph, const clv_tensor *type) {
-  return clv__json_type(graph, type);
-}
+#include "cli/command.h"
+
+/* Creates a string. Bytes that are not valid UTF-8 become U+FFFD. NULL becomes null. */
+json_t *cli_json_text(const char *text);
+/* Creates a number; null if JSON cannot represent it. */
+json_t *cli_json_real(double number);
 /* Parses a JSON document of the library, as a part of another document, and frees the text. NULL becomes NULL, as does a text
  * for which memory runs out. */
 json_t *cli_json_parse(char *document);

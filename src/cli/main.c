@@ -58,7 +58,7 @@ static clv_status load_plugins(cli_invocation *cli, clv_error *error) {
   for (uint32_t i = 0; i < plugins->count; ++i) {
     clv_status status = clv_context_load_plugin(cli->context, plugins->values[i], error);
     if (status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND) cli->exit_status = CLI_EXIT_USAGE;
-    CLV__TRY(status);
+    CLI_TRY(status);
   }
   return CLV_OK;
 }
@@ -71,7 +71,7 @@ static clv_status help_command(cli_invocation *cli, const cli_command *command, 
 
 static clv_status run_command(cli_invocation *cli, const cli_command *command, int count, char **arguments, clv_error *error) {
   cli_options options;
-  CLV__TRY(cli_options_parse(cli, command, count, arguments, &options, error));
+  CLI_TRY(cli_options_parse(cli, command, count, arguments, &options, error));
   cli->options = &options;
   take_general_options(cli);
   clv_status status = CLV_OK;
@@ -110,19 +110,18 @@ static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv
   if (strcmp(first, "help") == 0 && strcmp(arguments[2], "--man-pages") == 0 && count == 4)
     return cli_man_write_all(cli, arguments[3], error);
   if (strcmp(first, "help") == 0) {
-    CLV__TRY(find_command(cli, arguments[2], &command, error));
+    CLI_TRY(find_command(cli, arguments[2], &command, error));
     return help_command(cli, command, count > 3 ? arguments[3] : NULL, error);
   }
   if (first[0] == '-') return cli_usage(cli, error, "options come after the command: cleave COMMAND %s ...", first);
-  CLV__TRY(find_command(cli, first, &command, error));
+  CLI_TRY(find_command(cli, first, &command, error));
   return run_command(cli, command, count - 2, arguments + 2, error);
 }
 
 int main(int count, char **arguments) {
-  cli_invocation cli = {.allocator = clv__allocator_default()};
+  cli_invocation cli = {0};
   clv_error error = {0};
   cli_interrupt_begin();
-  clv__arena_init(&cli.arena, cli.allocator);
   cli_environment_read(&cli.environment);
   cli.color_err = wants_color(&cli, "auto", STDERR_FILENO);
   clv_status status = dispatch(&cli, count, arguments, &error);
@@ -132,6 +131,6 @@ int main(int count, char **arguments) {
     cli_print_error(&cli, &error);
     if (cli.exit_status == CLI_EXIT_DONE) cli.exit_status = CLI_EXIT_FAILED;
   }
-  clv__arena_finish(&cli.arena);
+  cli_arena_finish(&cli.arena);
   return cli.exit_status;
 }

@@ -44,29 +44,29 @@ static void file_name(const char *name, char out[FILE_NAME_BYTES]) {
 static clv_status make_folder(const char *folder, clv_error *error) {
   char path[4096];
   size_t length = strlen(folder);
-  if (length >= sizeof path) return clv__error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", length);
+  if (length >= sizeof path) return cli_error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", length);
   for (size_t i = 1; i <= length; ++i) { /* also creates the parent folders */
     if (folder[i] != '/' && folder[i] != '\0') continue;
     memcpy(path, folder, i);
     path[i] = '\0';
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-      return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create the folder: %s", path, strerror(errno));
+      return cli_error_set(error, CLV_IO_ERROR, "%s: cannot create the folder: %s", path, strerror(errno));
     }
   }
   struct stat info;
   if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return CLV_OK;
-  return clv__error_set(error, CLV_IO_ERROR, "%s: exists, but is not a folder", folder);
+  return cli_error_set(error, CLV_IO_ERROR, "%s: exists, but is not a folder", folder);
 }
 
 clv_status cli_values_write(cli_invocation *cli, const char *folder, clv_named_tensor *values, uint32_t count, clv_error *error) {
-  CLV__TRY(make_folder(folder, error));
+  CLI_TRY(make_folder(folder, error));
   for (uint32_t i = 0; i < count; ++i) {
     char base[FILE_NAME_BYTES], name[FILE_NAME_BYTES + 24];
     file_name(values[i].name, base);
     snprintf(name, sizeof name, "%s.npy", base);
     size_t room = strlen(folder) + sizeof name + 2;
-    char *path = clv__arena_allocate(&cli->arena, room);
-    if (path == NULL) return clv__error_memory(error, room);
+    char *path = cli_arena_allocate(&cli->arena, room);
+    if (path == NULL) return cli_error_memory(error, room);
     snprintf(path, room, "%s/%s", folder, name);
     for (uint32_t k = 0, number = 2; k < i;
          ++k) { /* another value has this file name: try the next number, and compare with all values again */
@@ -75,7 +75,7 @@ clv_status cli_values_write(cli_invocation *cli, const char *folder, clv_named_t
       k = UINT32_MAX;
     }
     clv_status status = clv_arrays_write(cli->context, path, NULL, &values[i].tensor, 1, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "value '%s'", values[i].name);
+    if (status != CLV_OK) return cli_error_prefix(error, status, "value '%s'", values[i].name);
     values[i].file = path;
   }
   return CLV_OK;

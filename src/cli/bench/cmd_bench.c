@@ -28,16 +28,16 @@ static clv_status read_axis(cli_invocation *cli, cli_option_id id, bool is_split
   const cli_given *given = &cli->options->given[id];
   *a = given->count == 0 ? (axis){none, 1} : (axis){given->values, given->count};
   if (given->count > 0 && is_split) a->values = cli_split(cli, given->values[given->count - 1], &a->count);
-  return a->values == NULL ? clv__error_memory(error, sizeof *a->values) : CLV_OK;
+  return a->values == NULL ? cli_error_memory(error, sizeof *a->values) : CLV_OK;
 }
 
 static clv_status read_sweep(cli_invocation *cli, sweep *s, clv_error *error) {
   *s = (sweep){.cli = cli, .models = {cli->options->operands, cli->options->operand_count}};
-  CLV__TRY(read_axis(cli, OPTION_DEVICES, false, &s->devices, error));
-  CLV__TRY(read_axis(cli, OPTION_THREADS, true, &s->threads, error));
-  CLV__TRY(read_axis(cli, OPTION_BATCH, true, &s->batches, error));
-  CLV__TRY(read_axis(cli, OPTION_IN_FLIGHT, true, &s->in_flight, error));
-  CLV__TRY(read_axis(cli, OPTION_COMPARE_WITH, true, &s->peers, error));
+  CLI_TRY(read_axis(cli, OPTION_DEVICES, false, &s->devices, error));
+  CLI_TRY(read_axis(cli, OPTION_THREADS, true, &s->threads, error));
+  CLI_TRY(read_axis(cli, OPTION_BATCH, true, &s->batches, error));
+  CLI_TRY(read_axis(cli, OPTION_IN_FLIGHT, true, &s->in_flight, error));
+  CLI_TRY(read_axis(cli, OPTION_COMPARE_WITH, true, &s->peers, error));
   if (!cli_is_given(cli, OPTION_COMPARE_WITH)) s->peers.count = 0;
   for (uint32_t i = 0; i < s->in_flight.count; ++i) {
     const char *text = s->in_flight.values[i];
@@ -78,7 +78,7 @@ static const char *label_for(const sweep *s, uint32_t number, const bench_settin
   if (setting->batch != NULL) used += (size_t)snprintf(text + used, sizeof text - used, ", batch %.12s", setting->batch);
   if (setting->in_flight != NULL)
     used += (size_t)snprintf(text + used, sizeof text - used, ", in flight %.12s", setting->in_flight);
-  const char *label = clv__arena_string(&s->cli->arena, text, used);
+  const char *label = cli_arena_string(&s->cli->arena, text, used);
   return label != NULL ? label : setting->model;
 }
 
@@ -93,7 +93,7 @@ static bool go_on(void *user_data) {
 static void show_progress(void *user_data, const clv_bench_progress *now) {
   cli_invocation *cli = user_data;
   const unsigned long long done = now->done, of = now->of;
-  if (now->phase == CLV_BENCH_RUNS) (void)cli_interrupt_keep();
+  if (now->phase == CLV_BENCH_RUNS) cli_interrupt_keep();
   if (now->phase == CLV_BENCH_FIRST_RUN)
     cli_progress(cli, "%s: first run", now->label);
   else if (now->phase == CLV_BENCH_OPERATORS)
@@ -111,8 +111,8 @@ static clv_status read_percentiles(cli_invocation *cli, clv_bench_options *optio
   const char *given = cli_text(cli, OPTION_PERCENTILES, NULL);
   if (given == NULL) return CLV_OK;
   const char **texts = cli_split(cli, given, &count);
-  double *percents = texts == NULL ? NULL : clv__arena_allocate_zero(&cli->arena, count, sizeof *percents);
-  if (percents == NULL) return clv__error_memory(error, sizeof *percents);
+  double *percents = texts == NULL ? NULL : cli_arena_allocate_zero(&cli->arena, count, sizeof *percents);
+  if (percents == NULL) return cli_error_memory(error, sizeof *percents);
   if (count > MOST_PERCENTILES)
     return cli_usage(cli, error, "option '--percentiles': at most %d, not %u", MOST_PERCENTILES, count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -127,7 +127,7 @@ static clv_status read_percentiles(cli_invocation *cli, clv_bench_options *optio
 static clv_status create_bench(const sweep *s, bool is_one, clv_bench **bench, clv_error *error) {
   cli_invocation *cli = s->cli;
   clv_bench_options options = CLV_BENCH_OPTIONS_INIT;
-  CLV__TRY(read_percentiles(cli, &options, error));
+  CLI_TRY(read_percentiles(cli, &options, error));
   options.duration_s = cli_seconds(cli, OPTION_DURATION, 0);
   options.runs = (uint32_t)cli_number(cli, OPTION_RUNS, 0);
   options.warmup = (uint32_t)cli_number(cli, OPTION_WARMUP, options.warmup);
@@ -174,13 +174,13 @@ static uint32_t open_group(const sweep *s, const bench_setting *settings, bench_
 /* Measures one configuration of the sweep, and those that it is compared with. */
 static clv_status measure_group(const sweep *s, uint32_t index, clv_bench *bench, clv_error *error) {
   const uint32_t count = 1 + s->peers.count;
-  clv__arena *arena = &s->cli->arena;
-  bench_setting *settings = clv__arena_allocate_zero(arena, count, sizeof *settings);
-  bench_config *configs = clv__arena_allocate_zero(arena, count, sizeof *configs);
-  clv_bench_subject *subjects = clv__arena_allocate_zero(arena, count, sizeof *subjects);
-  clv_error *failures = clv__arena_allocate_zero(arena, count, sizeof *failures);
+  cli_arena *arena = &s->cli->arena;
+  bench_setting *settings = cli_arena_allocate_zero(arena, count, sizeof *settings);
+  bench_config *configs = cli_arena_allocate_zero(arena, count, sizeof *configs);
+  clv_bench_subject *subjects = cli_arena_allocate_zero(arena, count, sizeof *subjects);
+  clv_error *failures = cli_arena_allocate_zero(arena, count, sizeof *failures);
   if (settings == NULL || configs == NULL || subjects == NULL || failures == NULL)
-    return clv__error_memory(error, count * sizeof *configs);
+    return cli_error_memory(error, count * sizeof *configs);
   for (uint32_t i = 0; i < count; ++i) {
     settings[i] = setting_of(s, index);
     if (i > 0) {
@@ -214,7 +214,7 @@ static clv_status judge(cli_invocation *cli, const clv_bench *bench, clv_error *
     else if (reason != NULL && (row.failure == NULL || strcmp(row.failure, reason) != 0))
       reason = NULL;
   }
-  if (!any && reason != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s", reason);
+  if (!any && reason != NULL) return cli_error_set(error, CLV_INVALID_ARGUMENT, "%s", reason);
   if (!any || differs) cli->exit_status = CLI_EXIT_FAILED;
   return CLV_OK;
 }
@@ -225,10 +225,10 @@ static clv_status execute_several(const sweep *s, clv_bench *bench, clv_error *e
                               : cli_is_given(cli, OPTION_MARKDOWN) ? CLV_BENCH_MARKDOWN
                                                                    : (clv_bench_form)cli_form(cli);
   char *document = NULL;
-  CLV__TRY(refuse(cli, OPTION_OPERATORS, error));
-  CLV__TRY(refuse(cli, OPTION_TRACE, error));
-  for (uint32_t i = 0; i < s->count && !cli_is_interrupted(); ++i) CLV__TRY(measure_group(s, i, bench, error));
-  CLV__TRY(judge(cli, bench, error));
+  CLI_TRY(refuse(cli, OPTION_OPERATORS, error));
+  CLI_TRY(refuse(cli, OPTION_TRACE, error));
+  for (uint32_t i = 0; i < s->count && !cli_is_interrupted(); ++i) CLI_TRY(measure_group(s, i, bench, error));
+  CLI_TRY(judge(cli, bench, error));
   const clv_status status = clv_bench_table(bench, form, &document, error);
   return print_document(cli, status, document, error);
 }
@@ -258,7 +258,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   clv_bench *bench = NULL;
   const int formats = cli->json + cli_is_given(cli, OPTION_CSV) + cli_is_given(cli, OPTION_MARKDOWN);
   if (formats > 1) return cli_usage(cli, error, "give one of --json, --csv and --markdown");
-  CLV__TRY(read_sweep(cli, &s, error));
+  CLI_TRY(read_sweep(cli, &s, error));
   cli->has_other_devices = s.devices.count > 1 || s.peers.count > 0;
   const bool is_one = s.count == 1 && s.peers.count == 0 && (formats == 0 || cli->json);
   clv_status status = create_bench(&s, is_one, &bench, error);

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cleave/session_info.h"
 #include "cli/bench/bench.h"
 #include "cli/console.h"
@@ -12,9 +11,9 @@
 static clv_status set_option(cli_invocation *cli, cli_options *options, cli_option_id id, const char *value, clv_error *error) {
   options->given[id] = (cli_given){0};
   if (value == NULL) return CLV_OK;
-  options->given[id].values = clv__arena_copy(&cli->arena, &value, sizeof value);
+  options->given[id].values = cli_arena_copy(&cli->arena, &value, sizeof value);
   options->given[id].count = 1;
-  return options->given[id].values == NULL ? clv__error_memory(error, sizeof value) : CLV_OK;
+  return options->given[id].values == NULL ? cli_error_memory(error, sizeof value) : CLV_OK;
 }
 
 /* Returns whether the device option "DEV:KEY=VALUE" is for a device of the list. */
@@ -30,9 +29,9 @@ static bool is_for(const char *option, const char *list) {
 static clv_status spare_device_options(cli_invocation *cli, const bench_setting *setting, cli_options *options,
                                        clv_error *error) {
   const cli_given *lists = &options->given[OPTION_DEVICES], all = options->given[OPTION_DEVICE_OPTION];
-  const char **kept = clv__arena_allocate_zero(&cli->arena, all.count, sizeof *kept);
+  const char **kept = cli_arena_allocate_zero(&cli->arena, all.count, sizeof *kept);
   uint32_t count = 0;
-  if (kept == NULL) return clv__error_memory(error, all.count * sizeof *kept);
+  if (kept == NULL) return cli_error_memory(error, all.count * sizeof *kept);
   for (uint32_t i = 0; i < all.count; ++i) {
     bool is_of_other = false;
     for (uint32_t k = 0; k < lists->count; ++k) is_of_other = is_of_other || is_for(all.values[i], lists->values[k]);
@@ -48,13 +47,13 @@ static clv_status narrow(cli_invocation *cli, const bench_setting *setting, cli_
   static const cli_option_id of_plans[] = {OPTION_STRATEGY, OPTION_SPLIT,   OPTION_PIN,     OPTION_PINS,
                                            OPTION_FORCE,    OPTION_WEIGHTS, OPTION_OFFLOAD, OPTION_VALUE};
   options->operand_count = 1;
-  options->operands = clv__arena_copy(&cli->arena, &setting->model, sizeof setting->model);
-  if (options->operands == NULL) return clv__error_memory(error, sizeof setting->model);
-  CLV__TRY(spare_device_options(cli, setting, options, error));
-  CLV__TRY(set_option(cli, options, OPTION_DEVICES, setting->devices, error));
-  CLV__TRY(set_option(cli, options, OPTION_THREADS, setting->threads, error));
-  CLV__TRY(set_option(cli, options, OPTION_BATCH, setting->batch, error));
-  CLV__TRY(set_option(cli, options, OPTION_IN_FLIGHT, setting->in_flight, error));
+  options->operands = cli_arena_copy(&cli->arena, &setting->model, sizeof setting->model);
+  if (options->operands == NULL) return cli_error_memory(error, sizeof setting->model);
+  CLI_TRY(spare_device_options(cli, setting, options, error));
+  CLI_TRY(set_option(cli, options, OPTION_DEVICES, setting->devices, error));
+  CLI_TRY(set_option(cli, options, OPTION_THREADS, setting->threads, error));
+  CLI_TRY(set_option(cli, options, OPTION_BATCH, setting->batch, error));
+  CLI_TRY(set_option(cli, options, OPTION_IN_FLIGHT, setting->in_flight, error));
   for (size_t i = 0; setting->is_peer && i < sizeof of_plans / sizeof *of_plans; ++i)
     options->given[of_plans[i]] = (cli_given){0};
   return CLV_OK;
@@ -63,16 +62,16 @@ static clv_status narrow(cli_invocation *cli, const bench_setting *setting, cli_
 /* ---- The configuration ---- */
 
 static clv_status open(cli_invocation *cli, bench_config *c, clv_error *error) {
-  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
-  CLV__TRY(cli_job_plan(cli, &c->job, true, error));
+  CLI_TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
+  CLI_TRY(cli_job_plan(cli, &c->job, true, error));
   clv_session_options options;
   cli_job_session_options(cli, &c->job, &options);
   cli_progress(cli, "compiling %s", c->job.path);
-  uint64_t start = clv__clock_ns();
-  CLV__TRY(clv_session_create(c->job.plan, &options, &c->session, error));
+  uint64_t start = cli_now_ns();
+  CLI_TRY(clv_session_create(c->job.plan, &options, &c->session, error));
   cli_job_note_compiled(cli, &c->job, c->session);
   (void)clv_memory_trim();
-  c->compile_ms = cli_ms(start, clv__clock_ns());
+  c->compile_ms = cli_ms(start, cli_now_ns());
   return cli_inputs_fill(cli, &c->job, cli_number(cli, OPTION_SEED, 0), error);
 }
 

@@ -69,7 +69,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   how.seed = cli_number(cli, OPTION_SEED, 0);
   clock_gettime(CLOCK_MONOTONIC, &begin);
   cli_progress(cli, "generating %llu edges", (unsigned long long)how.edges_per_vertex << scale);
-  CLV__TRY(clv_gnn_graph_generate(cli->context, &how, &graph, error));
+  CLI_TRY(clv_gnn_graph_generate(cli->context, &how, &graph, error));
   cli_progress(cli, "writing %s", path);
   clv_status status = clv_gnn_graph_write(graph, path, error);
   clock_gettime(CLOCK_MONOTONIC, &end);

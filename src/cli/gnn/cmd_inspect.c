@@ -21,13 +21,13 @@ typedef struct inspection {
 static clv_status make_parts(inspection *in, clv_error *error) {
   const char *text = cli_text(in->cli, OPTION_KSET, NULL);
   if (text == NULL) return CLV_OK;
-  CLV__TRY(cli_kset_parse(in->cli, text, &in->ks, &in->k_count, error));
+  CLI_TRY(cli_kset_parse(in->cli, text, &in->ks, &in->k_count, error));
   in->parts = calloc(in->k_count, sizeof *in->parts);
   if (in->parts == NULL) return cli_no_memory(error);
   for (; in->part_count < in->k_count; ++in->part_count) {
     uint32_t k = in->ks[in->part_count];
     cli_progress(in->cli, "partitioning into %u subgraphs (%u of %u)", k, in->part_count + 1, in->k_count);
-    CLV__TRY(clv_gnn_parts_make(in->graph, k, cli_number(in->cli, OPTION_SEED, 0), &in->parts[in->part_count], error));
+    CLI_TRY(clv_gnn_parts_make(in->graph, k, cli_number(in->cli, OPTION_SEED, 0), &in->parts[in->part_count], error));
   }
   return CLV_OK;
 }
@@ -38,7 +38,7 @@ static clv_status print(inspection *in, clv_error *error) {
   how.parts = (const clv_gnn_parts *const *)in->parts;
   how.part_count = in->part_count;
   how.list_subgraphs = in->cli->verbose;
-  CLV__TRY(clv_gnn_graph_report(in->graph, &how, cli_form(in->cli), &document, error));
+  CLI_TRY(clv_gnn_graph_report(in->graph, &how, cli_form(in->cli), &document, error));
   clv_status status = cli_print_document(in->cli, document, error);
   clv_text_free(document);
   return status;

@@ -17,7 +17,7 @@ static clv_status print(cli_gnn_job *job, clv_error *error) {
   char *document;
   how.detailed = job->cli->verbose;
   how.list_candidates = cli_is_given(job->cli, OPTION_LIST_PEPS);
-  CLV__TRY(clv_gnn_plan_report(job->plan, &how, cli_form(job->cli), &document, error));
+  CLI_TRY(clv_gnn_plan_report(job->plan, &how, cli_form(job->cli), &document, error));
   clv_status status = cli_print_document(job->cli, document, error);
   clv_text_free(document);
   return status;
@@ -27,7 +27,7 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
   const char *folder = cli_text(job->cli, OPTION_EXPORT_DIR, NULL);
   uint32_t count;
   if (folder == NULL) return CLV_OK;
-  CLV__TRY(clv_gnn_plan_export(job->plan, folder, cli_is_given(job->cli, OPTION_INLINE), &count, error));
+  CLI_TRY(clv_gnn_plan_export(job->plan, folder, cli_is_given(job->cli, OPTION_INLINE), &count, error));
   cli_note(job->cli, "%s: %u blocks written as ONNX", folder, count);
   return CLV_OK;
 }
@@ -35,10 +35,10 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
 static clv_status plan(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *page = cli_text(cli, OPTION_HTML, NULL);
-  CLV__TRY(cli_gnn_plan(job, error));
-  if (cli_is_given(cli, OPTION_OUTPUT)) CLV__TRY(clv_gnn_plan_write(job->plan, cli_text(cli, OPTION_OUTPUT, NULL), error));
-  CLV__TRY(export(job, error));
-  if (page != NULL) CLV__TRY(clv_gnn_plan_page(job->plan, page, NULL, NULL, error));
+  CLI_TRY(cli_gnn_plan(job, error));
+  if (cli_is_given(cli, OPTION_OUTPUT)) CLI_TRY(clv_gnn_plan_write(job->plan, cli_text(cli, OPTION_OUTPUT, NULL), error));
+  CLI_TRY(export(job, error));
+  if (page != NULL) CLI_TRY(clv_gnn_plan_page(job->plan, page, NULL, NULL, error));
   return print(job, error);
 }
 

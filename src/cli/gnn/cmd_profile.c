@@ -48,7 +48,7 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
   char devices[MOST_RANGES][64];
   if (stages->count > MOST_RANGES)
     return cli_usage(job->cli, error, "option '--stages' is given %u times; at most %d are possible", stages->count, MOST_RANGES);
-  for (uint32_t i = 0; i < stages->count; ++i) CLV__TRY(take_stages(job->cli, stages->values[i], &ranges[i], devices[i], error));
+  for (uint32_t i = 0; i < stages->count; ++i) CLI_TRY(take_stages(job->cli, stages->values[i], &ranges[i], devices[i], error));
   clv_status status = clv_gnn_costs_import(job->costs, job->model, path, ranges, stages->count, error);
   if (status != CLV_INVALID_ARGUMENT || stages->count == 0) return status;
   const clv_error found = *error; /* the error is about a range */
@@ -102,7 +102,7 @@ static clv_status find_costs(cli_gnn_job *job, const char *path, bool imports, c
 
 static clv_status print(const cli_gnn_job *job, const char *path, clv_error *error) {
   char *document;
-  CLV__TRY(clv_gnn_costs_report(job->costs, cli_form(job->cli), &document, error));
+  CLI_TRY(clv_gnn_costs_report(job->costs, cli_form(job->cli), &document, error));
   clv_status status = cli_print_document(job->cli, document, error);
   clv_text_free(document);
   if (status != CLV_OK || job->cli->json || path == NULL) return status;
@@ -116,13 +116,13 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
   if (csv == NULL && cli_is_given(cli, OPTION_STAGES))
     return cli_usage(cli, error, "option '--stages' describes the file of --import, which is not given");
   if (path == NULL) cli_note(cli, "the costs are not saved: give -o FILE to write them");
-  CLV__TRY(cli_gnn_options(job, true, error));
-  CLV__TRY(find_costs(job, path, csv != NULL, error));
-  if (csv != NULL) CLV__TRY(import(job, csv, error));
+  CLI_TRY(cli_gnn_options(job, true, error));
+  CLI_TRY(find_costs(job, path, csv != NULL, error));
+  if (csv != NULL) CLI_TRY(import(job, csv, error));
   /* Imported files contain no times of copies, so copies are measured in any case. */
-  CLV__TRY(measure(job, csv != NULL, error));
+  CLI_TRY(measure(job, csv != NULL, error));
   tell_left_out(job);
-  if (path != NULL) CLV__TRY(clv_gnn_costs_write(job->costs, path, error));
+  if (path != NULL) CLI_TRY(clv_gnn_costs_write(job->costs, path, error));
   return print(job, path, error);
 }
 

@@ -51,10 +51,10 @@ static clv_status create(running *r, bool has_plan, clv_error *error) {
   const char *path = cli_text(job->cli, OPTION_GNN_PLAN, NULL);
   clv_gnn_model_info info = {.struct_size = sizeof info};
   if (path != NULL) {
-    CLV__TRY(cli_gnn_options(job, false, error));
-    CLV__TRY(clv_gnn_plan_read(job->model, job->graph, job->devices, path, &job->options, &job->plan, error));
+    CLI_TRY(cli_gnn_options(job, false, error));
+    CLI_TRY(clv_gnn_plan_read(job->model, job->graph, job->devices, path, &job->options, &job->plan, error));
   } else if (has_plan) {
-    CLV__TRY(cli_gnn_plan(job, error));
+    CLI_TRY(cli_gnn_plan(job, error));
   }
   clv_gnn_model_get_info(job->model, &info);
   cli_progress(job->cli, "compiling %u layers", info.layer_count);
@@ -82,7 +82,7 @@ static clv_status execute_runs(running *r, clv_error *error) {
   how.resume = is_resumed && how.state_path != NULL;
   for (uint32_t count = 0; runs_again(r, count, sum_ns, is_resumed); ++count) {
     if (r->job.plan == NULL) cli_progress(cli, "running");
-    CLV__TRY(clv_gnn_run_execute(r->run, NULL, &r->out, &how, error));
+    CLI_TRY(clv_gnn_run_execute(r->run, NULL, &r->out, &how, error));
     clv_gnn_run_get_info(r->run, &info);
     sum_ns += info.last_ns;
     how.state_path = NULL; /* the first run has saved the layers */
@@ -94,7 +94,7 @@ static clv_status execute_runs(running *r, clv_error *error) {
 /* Writes the files of --html and --trace. */
 static clv_status write_pictures(running *r, clv_error *error) {
   const char *page = cli_text(r->job.cli, OPTION_HTML, NULL), *trace = cli_text(r->job.cli, OPTION_TRACE, NULL);
-  if (page != NULL) CLV__TRY(clv_gnn_run_page(r->run, page, NULL, NULL, error));
+  if (page != NULL) CLI_TRY(clv_gnn_run_page(r->run, page, NULL, NULL, error));
   return trace != NULL ? clv_gnn_run_trace(r->run, trace, NULL, NULL, error) : CLV_OK;
 }
 
@@ -104,7 +104,7 @@ static clv_status report(const running *r, clv_error *error) {
   char *document;
   if (cli->quiet && !cli->json) return CLV_OK;
   how.detailed = cli->verbose;
-  CLV__TRY(clv_gnn_run_report(r->run, &how, cli_form(cli), &document, error));
+  CLI_TRY(clv_gnn_run_report(r->run, &how, cli_form(cli), &document, error));
   clv_status status = cli_print_document(cli, document, error);
   clv_text_free(document);
   return status;
@@ -144,15 +144,15 @@ static clv_status run(running *r, clv_error *error) {
   cli_invocation *cli = r->job.cli;
   bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE) ||
                   cli_is_given(cli, OPTION_GNN_PARTS);
-  CLV__TRY(check_options(r, has_plan, error));
-  CLV__TRY(find_state(r, error));
-  CLV__TRY(create(r, has_plan, error));
-  CLV__TRY(execute_runs(r, error));
-  CLV__TRY(write_pictures(r, error));
-  if (cli_is_given(cli, OPTION_VERIFY)) CLV__TRY(clv_gnn_run_verify(r->run, NULL, &r->out, CLV_GNN_TOLERANCE, NULL, error));
+  CLI_TRY(check_options(r, has_plan, error));
+  CLI_TRY(find_state(r, error));
+  CLI_TRY(create(r, has_plan, error));
+  CLI_TRY(execute_runs(r, error));
+  CLI_TRY(write_pictures(r, error));
+  if (cli_is_given(cli, OPTION_VERIFY)) CLI_TRY(clv_gnn_run_verify(r->run, NULL, &r->out, CLV_GNN_TOLERANCE, NULL, error));
   if (r->output != NULL) {
     cli_progress(cli, "writing %s", r->output);
-    CLV__TRY(clv_gnn_run_write(r->run, &r->out, r->output, error));
+    CLI_TRY(clv_gnn_run_write(r->run, &r->out, r->output, error));
     if (r->state_path != NULL && has_plan) unlink(r->state_path); /* no longer needed: the result is saved */
   }
   return report(r, error);

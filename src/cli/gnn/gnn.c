@@ -69,8 +69,8 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   const cli_gnn_verb *verb;
   if (strcmp(cli->options->operands[0], "help") == 0)
     return cli_command_gnn.help(cli, cli->options->operand_count > 1 ? cli->options->operands[1] : NULL, error);
-  CLV__TRY(find_verb(cli, cli->options->operands[0], &verb, error));
-  CLV__TRY(check_options(cli, verb, error));
+  CLI_TRY(find_verb(cli, cli->options->operands[0], &verb, error));
+  CLI_TRY(check_options(cli, verb, error));
   bool takes_operand = verb->operands[0] != '\0';
   if (takes_operand && cli->options->operand_count < 2) {
     return cli_usage(cli, error, "%s is missing; usage: cleave gnn %s %s", verb->operands, verb->name, verb->operands);
@@ -132,7 +132,7 @@ static clv_status help(cli_invocation *cli, const char *name, clv_error *error) 
     help_all(cli);
     return CLV_OK;
   }
-  CLV__TRY(find_verb(cli, name, &verb, error));
+  CLI_TRY(find_verb(cli, name, &verb, error));
   help_verb(cli, verb);
   return CLV_OK;
 }

@@ -31,10 +31,10 @@ clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error)
   if (job->graph_path == NULL)
     return cli_usage(cli, error, "option '--graph FILE' is missing: a graph as npz, METIS's .graph or a list of edges");
   cli_progress(cli, "reading %s", job->model_path);
-  CLV__TRY(clv_gnn_model_read(cli->context, job->model_path, &job->model, error));
+  CLI_TRY(clv_gnn_model_read(cli->context, job->model_path, &job->model, error));
   cli_progress(cli, "reading %s", job->graph_path);
-  CLV__TRY(clv_gnn_graph_read(cli->context, job->graph_path, &job->graph, error));
-  CLV__TRY(find_features(job, error));
+  CLI_TRY(clv_gnn_graph_read(cli->context, job->graph_path, &job->graph, error));
+  CLI_TRY(find_features(job, error));
   return cli_devices_open(cli, NULL, &job->devices, error);
 }
 
@@ -50,11 +50,11 @@ clv_status cli_gnn_options(cli_gnn_job *job, bool cuts, clv_error *error) {
   cli_invocation *cli = job->cli;
   clv_gnn_plan_options *o = &job->options;
   *o = (clv_gnn_plan_options)CLV_GNN_PLAN_OPTIONS_INIT;
-  CLV__TRY(cli_gnn_parts_read(job, error));
+  CLI_TRY(cli_gnn_parts_read(job, error));
   o->parts = (const clv_gnn_parts *const *)job->parts;
   o->part_count = job->part_count;
   if (cuts && job->part_count == 0) {
-    CLV__TRY(
+    CLI_TRY(
         cli_kset_parse(cli, cli_text(cli, OPTION_KSET, cli_option_table[OPTION_KSET].fallback), &job->ks, &o->k_count, error));
     o->ks = job->ks;
   }
@@ -68,9 +68,9 @@ clv_status cli_gnn_options(cli_gnn_job *job, bool cuts, clv_error *error) {
 clv_status cli_gnn_plan(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *path = cli_text(cli, OPTION_PROFILE, NULL);
-  CLV__TRY(cli_gnn_options(job, true, error));
+  CLI_TRY(cli_gnn_options(job, true, error));
   if (path != NULL)
-    CLV__TRY(clv_gnn_costs_read(cli->context, path, &job->costs, error));
+    CLI_TRY(clv_gnn_costs_read(cli->context, path, &job->costs, error));
   else
     cli_note(cli, "prices are nominal, because there is no --profile: measure the devices with 'cleave gnn profile -o FILE'");
   job->options.costs = job->costs;

@@ -21,7 +21,7 @@ static clv_status check_kset(cli_gnn_job *job, const char *const *paths, clv_err
   cli_invocation *cli = job->cli;
   uint32_t count;
   if (!cli_is_given(cli, OPTION_KSET)) return CLV_OK;
-  CLV__TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, NULL), &job->ks, &count, error));
+  CLI_TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, NULL), &job->ks, &count, error));
   for (uint32_t i = 0; i < count; ++i) {
     if (job->ks[i] != 1 && !has_k(job, job->part_count, job->ks[i]))
       return cli_usage(cli, error, "option '--kset' has k = %u, but no --parts file has this number of parts", job->ks[i]);
@@ -42,7 +42,7 @@ clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error) {
   job->parts = calloc(given->count, sizeof *job->parts);
   if (job->parts == NULL) return cli_no_memory(error);
   for (uint32_t i = 0; i < given->count; ++i) {
-    CLV__TRY(clv_gnn_parts_read(job->graph, given->values[i], &job->parts[i], error));
+    CLI_TRY(clv_gnn_parts_read(job->graph, given->values[i], &job->parts[i], error));
     ++job->part_count;
     uint32_t k = k_of(job->parts[i]);
     if (has_k(job, i, k)) return cli_usage(cli, error, "%s: another --parts file also has k = %u", given->values[i], k);

@@ -316,7 +316,7 @@ static clv_status write_page(const char *directory, const char *page, const cli_
   if (out != NULL) cli_man_write(topic, out);
   bool is_written = out != NULL && ferror(out) == 0;
   if (out != NULL && fclose(out) != 0) is_written = false;
-  return is_written ? CLV_OK : clv__error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", path, strerror(errno));
+  return is_written ? CLV_OK : cli_error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", path, strerror(errno));
 }
 
 clv_status cli_man_write_all(cli_invocation *cli, const char *directory, clv_error *error) {
@@ -324,11 +324,11 @@ clv_status cli_man_write_all(cli_invocation *cli, const char *directory, clv_err
   cli_topic topic;
   char page[64];
   if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot make the directory: %s", directory, strerror(errno));
-  CLV__TRY(write_page(directory, "cleave", NULL, error));
+    return cli_error_set(error, CLV_IO_ERROR, "%s: cannot make the directory: %s", directory, strerror(errno));
+  CLI_TRY(write_page(directory, "cleave", NULL, error));
   for (uint32_t i = 0; cli_topic_get(i, &topic); ++i) {
     put_page_name(&topic, page, sizeof page);
-    CLV__TRY(write_page(directory, page, &topic, error));
+    CLI_TRY(write_page(directory, page, &topic, error));
   }
   return CLV_OK;
 }

@@ -108,7 +108,7 @@ static clv_status check_list(cli_invocation *cli, const cli_option *option, cons
   char element[64];
   for (const char *at = value; at != NULL;) {
     at = next_element(at, element, sizeof element);
-    CLV__TRY(option->kind == CLI_NUMBERS ? check_number(cli, option, element, error) : check_real(cli, option, element, error));
+    CLI_TRY(option->kind == CLI_NUMBERS ? check_number(cli, option, element, error) : check_real(cli, option, element, error));
   }
   return CLV_OK;
 }
@@ -211,11 +211,11 @@ static clv_status parse_option(parser *p, clv_error *error) {
   } else {
     return cli_usage(p->cli, error, "option '%s' needs a value: %s %s", argument, argument, option.value);
   }
-  CLV__TRY(check_value(p->cli, &option, value, error));
+  CLI_TRY(check_value(p->cli, &option, value, error));
   cli_given *given = &p->options->given[id];
   if (given->values == NULL) {
-    given->values = clv__arena_allocate_zero(&p->cli->arena, (size_t)p->count + 1, sizeof *given->values);
-    if (given->values == NULL) return clv__error_memory(error, (size_t)p->count * sizeof *given->values);
+    given->values = cli_arena_allocate_zero(&p->cli->arena, (size_t)p->count + 1, sizeof *given->values);
+    if (given->values == NULL) return cli_error_memory(error, (size_t)p->count * sizeof *given->values);
   }
   if (!option.repeats) given->count = 0;
   given->values[given->count++] = value;
@@ -225,8 +225,8 @@ static clv_status parse_option(parser *p, clv_error *error) {
 clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, int count, char **arguments, cli_options *options,
                              clv_error *error) {
   *options = (cli_options){.command = command};
-  options->operands = clv__arena_allocate_zero(&cli->arena, (size_t)count + 1, sizeof *options->operands);
-  if (options->operands == NULL) return clv__error_memory(error, (size_t)count * sizeof *options->operands);
+  options->operands = cli_arena_allocate_zero(&cli->arena, (size_t)count + 1, sizeof *options->operands);
+  if (options->operands == NULL) return cli_error_memory(error, (size_t)count * sizeof *options->operands);
   parser p = {cli, command, options, 0, count, arguments};
   bool only_operands = false;
   while (p.at < count) {
@@ -235,7 +235,7 @@ clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, in
       only_operands = true;
       ++p.at;
     } else if (!only_operands && argument[0] == '-' && argument[1] != '\0') {
-      CLV__TRY(parse_option(&p, error));
+      CLI_TRY(parse_option(&p, error));
     } else {
       options->operands[options->operand_count++] = argument;
       ++p.at;
@@ -278,10 +278,10 @@ double cli_seconds(const cli_invocation *cli, cli_option_id id, double fallback)
 const char **cli_split(cli_invocation *cli, const char *text, uint32_t *count) {
   size_t most = 1;
   for (const char *at = text; *at != '\0'; ++at) most += *at == ',';
-  const char **parts = clv__arena_allocate_zero(&cli->arena, most, sizeof *parts);
+  const char **parts = cli_arena_allocate_zero(&cli->arena, most, sizeof *parts);
   for (*count = 0; parts != NULL && *count < most; ++*count) {
     const size_t length = strcspn(text, ",");
-    parts[*count] = clv__arena_string(&cli->arena, text, length);
+    parts[*count] = cli_arena_string(&cli->arena, text, length);
     if (parts[*count] == NULL) return NULL;
     text += length + (text[length] == ',');
   }

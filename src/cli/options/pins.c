@@ -35,7 +35,7 @@ clv_status cli_pins_each(const char *name, const char *text, size_t size_bytes,
     while (last > first && is_space(last[-1])) --last;
     if (first < last) {
       clv_status status = found(self, first, (size_t)(last - first), error);
-      if (status != CLV_OK) return clv__error_prefix(error, status, "%s, line %u", name, number);
+      if (status != CLV_OK) return cli_error_prefix(error, status, "%s, line %u", name, number);
     }
     at = line_end < end ? line_end + 1 : end;
   }

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CLI_OPTIONS_PINS_H
 #define CLEAVE_CLI_OPTIONS_PINS_H
 
-#include "base/error.h"
+#include "cli/support.h"
 
 /* A parsed pin. The pattern and the device point into the text. */
 typedef struct cli_pin {

@@ -17,7 +17,7 @@ typedef struct test {
   const cli_tester *tester;
   const char *path;
   cli_test_result *result;
-  clv__arena arena;
+  cli_arena arena;
   clv_graph *graph;
   clv_plan_options plan; /* the tester's options, without pins and forces that match no node of this graph */
   cli_data_set *sets;
@@ -46,9 +46,9 @@ static bool end(test *t, cli_test_status status, const char *before, const char 
 /* Keeps those of the user's pins or forces that match a node of this graph. The planner would reject all others as typos, but
  * they may be meant for other test directories of the same command. */
 static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t *count, bool by_operator, clv_error *error) {
-  clv_assignment *kept = clv__arena_allocate_zero(&t->arena, *count, sizeof *kept);
+  clv_assignment *kept = cli_arena_allocate_zero(&t->arena, *count, sizeof *kept);
   uint32_t kept_count = 0;
-  if (kept == NULL) return clv__error_memory(error, *count * sizeof *kept);
+  if (kept == NULL) return cli_error_memory(error, *count * sizeof *kept);
   for (uint32_t i = 0; i < *count; ++i) {
     if (clv_graph_count_matches(t->graph, (*items)[i].pattern, by_operator) > 0) kept[kept_count++] = (*items)[i];
   }
@@ -77,10 +77,10 @@ static bool load(test *t) {
   }
   status = cli_test_read(t->tester->cli->context, &t->arena, t->path, t->graph, &t->sets, &t->set_count, &error);
   if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
-  t->sizes = clv__arena_allocate_zero(&t->arena, input_count, sizeof *t->sizes);
-  t->outputs = clv__arena_allocate_zero(&t->arena, output_count, sizeof *t->outputs);
+  t->sizes = cli_arena_allocate_zero(&t->arena, input_count, sizeof *t->sizes);
+  t->outputs = cli_arena_allocate_zero(&t->arena, output_count, sizeof *t->outputs);
   t->plan = t->tester->plan;
-  status = t->sizes == NULL || t->outputs == NULL ? clv__error_memory(&error, input_count * sizeof *t->sizes) : CLV_OK;
+  status = t->sizes == NULL || t->outputs == NULL ? cli_error_memory(&error, input_count * sizeof *t->sizes) : CLV_OK;
   if (status == CLV_OK) status = keep_matching(t, &t->plan.pins, &t->plan.pin_count, false, &error);
   if (status == CLV_OK) status = keep_matching(t, &t->plan.forces, &t->plan.force_count, true, &error);
   return status == CLV_OK || end(t, CLI_TEST_ERROR, "", error.message);
@@ -169,8 +169,8 @@ static bool run_placement(test *t, uint32_t number) {
   clv_error error = {0};
   clv_plan *plan = NULL;
   clv_session *session = NULL;
-  clv__arena arena;
-  clv__arena_init(&arena, t->tester->cli->allocator);
+  cli_arena arena;
+  arena = (cli_arena){NULL};
   snprintf(before, sizeof before, "placement seed %llu: ", (unsigned long long)seed);
   bool fine = make_base(t, set);
   clv_plan_options options = options_for(t, &t->sets[set]);
@@ -194,14 +194,14 @@ static bool run_placement(test *t, uint32_t number) {
   }
   clv_session_destroy(session);
   clv_plan_destroy(plan);
-  clv__arena_finish(&arena);
+  cli_arena_finish(&arena);
   return fine;
 }
 
 void cli_test_run(const cli_tester *tester, const char *path, cli_test_result *result) {
   *result = (cli_test_result){.status = CLI_TEST_PASS};
   test t = {.tester = tester, .path = path, .result = result};
-  clv__arena_init(&t.arena, tester->cli->allocator);
+  t.arena = (cli_arena){NULL};
   bool fine = load(&t) && run_as_planned(&t);
   for (uint32_t p = 0; fine && p < tester->placements; ++p) {
     cli_progress(tester->cli, "%s, placement %u of %u", path, p + 1, tester->placements);
@@ -215,5 +215,5 @@ void cli_test_run(const cli_tester *tester, const char *path, cli_test_result *r
   clv_plan_destroy(t.base);
   cli_test_release(t.sets, t.set_count);
   clv_graph_destroy(t.graph);
-  clv__arena_finish(&t.arena);
+  cli_arena_finish(&t.arena);
 }

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cleave/label.h"
 #include "cli/console.h"
 #include "cli/job.h"
@@ -78,11 +77,11 @@ static clv_status test_all(const cli_tester *tester, const cli_test_paths *paths
   for (size_t i = 0; status == CLV_OK && i < paths->count; ++i) {
     cli_test_result result;
     cli_progress(cli, "%zu of %zu: %s", i + 1, paths->count, paths->items[i]);
-    uint64_t start = clv__clock_ns();
+    uint64_t start = cli_now_ns();
     cli_test_run(tester, paths->items[i], &result);
     ++totals[result.status];
     placements += result.placements;
-    if (cli->json) json_array_append_new(cases, case_json(paths->items[i], &result, cli_ms(start, clv__clock_ns())));
+    if (cli->json) json_array_append_new(cases, case_json(paths->items[i], &result, cli_ms(start, cli_now_ns())));
     status = print_case(cli, paths->items[i], &result, error);
   }
   if (status == CLV_OK) status = print_totals(cli, totals, placements, cases, error);
@@ -99,14 +98,14 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   tester.seed = cli_number(cli, OPTION_SEED, 0);
   cli_test_paths paths = {0};
   clv_status status;
-  CLV__TRY_GOTO(cli_plan_options(cli, &tester.plan, error));
-  CLV__TRY_GOTO(cli_devices_open(cli, NULL, &tester.devices, error));
+  CLI_TRY_GOTO(cli_plan_options(cli, &tester.plan, error));
+  CLI_TRY_GOTO(cli_devices_open(cli, NULL, &tester.devices, error));
   for (uint32_t i = 0; i < cli->options->operand_count; ++i) {
-    CLV__TRY_GOTO(cli_test_find(cli->allocator, &cli->arena, cli->options->operands[i], &paths, error));
+    CLI_TRY_GOTO(cli_test_find(&cli->arena, cli->options->operands[i], &paths, error));
   }
-  CLV__TRY_GOTO(test_all(&tester, &paths, error));
+  CLI_TRY_GOTO(test_all(&tester, &paths, error));
 cleanup:
-  clv__release(cli->allocator, (void *)paths.items);
+  free((void *)paths.items);
   clv_devices_close(tester.devices);
   return status;
 }

@@ -20,9 +20,9 @@ static bool is_file(const char *path) {
   return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-static char *join(clv__arena *arena, const char *folder, const char *name) {
+static char *join(cli_arena *arena, const char *folder, const char *name) {
   size_t folder_bytes = strlen(folder), name_bytes = strlen(name);
-  char *path = clv__arena_allocate(arena, folder_bytes + name_bytes + 2);
+  char *path = cli_arena_allocate(arena, folder_bytes + name_bytes + 2);
   if (path == NULL) return NULL;
   while (folder_bytes > 1 && folder[folder_bytes - 1] == '/') --folder_bytes;
   memcpy(path, folder, folder_bytes);
@@ -31,32 +31,34 @@ static char *join(clv__arena *arena, const char *folder, const char *name) {
   return path;
 }
 
-static clv_status add_path(const clv_allocator *allocator, cli_test_paths *paths, const char *path, clv_error *error) {
-  if (!clv__array_reserve(allocator, (void **)&paths->items, &paths->capacity, paths->count + 1, sizeof *paths->items,
-                          paths->count)) {
-    return clv__error_memory(error, sizeof *paths->items);
+static clv_status add_path(cli_test_paths *paths, const char *path, clv_error *error) {
+  if (paths->count == paths->capacity) {
+    const size_t capacity = paths->capacity == 0 ? 64 : 2 * paths->capacity;
+    const char **items = realloc(paths->items, capacity * sizeof *items);
+    if (items == NULL) return cli_error_memory(error, capacity * sizeof *items);
+    paths->items = items;
+    paths->capacity = capacity;
   }
   paths->items[paths->count++] = path;
   return CLV_OK;
 }
 
-static clv_status find(const clv_allocator *allocator, clv__arena *arena, const char *path, int depth, cli_test_paths *paths,
-                       clv_error *error) {
+static clv_status find(cli_arena *arena, const char *path, int depth, cli_test_paths *paths, clv_error *error) {
   const char *model = join(arena, path, "model.onnx");
-  if (model == NULL) return clv__error_memory(error, strlen(path));
-  if (is_file(model)) return add_path(allocator, paths, path, error);
+  if (model == NULL) return cli_error_memory(error, strlen(path));
+  if (is_file(model)) return add_path(paths, path, error);
   if (depth == DEEPEST || !is_folder(path)) return CLV_OK;
   struct dirent **entries;
   int count = scandir(path, &entries, NULL, alphasort);
-  if (count < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot read the folder: %s", path, strerror(errno));
+  if (count < 0) return cli_error_set(error, CLV_IO_ERROR, "%s: cannot read the folder: %s", path, strerror(errno));
   clv_status status = CLV_OK;
   for (int i = 0; i < count; ++i) {
     if (status == CLV_OK && entries[i]->d_name[0] != '.') {
       const char *below = join(arena, path, entries[i]->d_name);
       if (below == NULL)
-        status = clv__error_memory(error, strlen(path));
+        status = cli_error_memory(error, strlen(path));
       else if (is_folder(below))
-        status = find(allocator, arena, below, depth + 1, paths, error);
+        status = find(arena, below, depth + 1, paths, error);
     }
     free(entries[i]);
   }
@@ -64,11 +66,10 @@ static clv_status find(const clv_allocator *allocator, clv__arena *arena, const 
   return status;
 }
 
-clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths,
-                         clv_error *error) {
+clv_status cli_test_find(cli_arena *arena, const char *path, cli_test_paths *paths, clv_error *error) {
   size_t before = paths->count;
-  CLV__TRY(find(allocator, arena, path, 0, paths, error));
-  return paths->count > before ? CLV_OK : add_path(allocator, paths, path, error);
+  CLI_TRY(find(arena, path, 0, paths, error));
+  return paths->count > before ? CLV_OK : add_path(paths, path, error);
 }
 
 /* ---- Data sets ---- */
@@ -102,47 +103,47 @@ static uint32_t count_files(const char *folder, const char *kind) {
 }
 
 static clv_status read_file(clv_context *context, const char *path, clv_arrays **file, clv_tensor *tensor, clv_error *error) {
-  CLV__TRY(clv_arrays_open(context, path, CLV_ARRAYS_PB, file, error));
+  CLI_TRY(clv_arrays_open(context, path, CLV_ARRAYS_PB, file, error));
   return clv_arrays_tensor(*file, 0, tensor, error);
 }
 
 /* Reads input_K.pb or output_K.pb. `files` owns the memory of the `tensors`, of which there are `count`. */
-static clv_status read_files(clv_context *context, clv__arena *arena, const char *folder, bool inputs, const clv_graph *graph,
+static clv_status read_files(clv_context *context, cli_arena *arena, const char *folder, bool inputs, const clv_graph *graph,
                              clv_arrays **files, clv_tensor *tensors, uint32_t count, clv_error *error) {
   const char *kind = inputs ? "input" : "output";
   uint32_t file_count = count_files(folder, kind);
   if (file_count > count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: contains files for %u %ss, but the model has %u %ss", folder,
-                          file_count, kind, count, kind);
+    return cli_error_set(error, CLV_INVALID_ARGUMENT, "%s: contains files for %u %ss, but the model has %u %ss", folder,
+                         file_count, kind, count, kind);
   }
   for (uint32_t k = 0; k < file_count; ++k) {
     char name[64];
     snprintf(name, sizeof name, "%s_%u.pb", kind, k);
     const char *path = join(arena, folder, name);
-    if (path == NULL) return clv__error_memory(error, strlen(folder));
+    if (path == NULL) return cli_error_memory(error, strlen(folder));
     if (!is_file(path)) continue;
     uint32_t index = inputs ? input_index(graph, k, file_count) : k;
     const clv_tensor *type = inputs ? clv_graph_input_type(graph, index) : clv_graph_output_type(graph, index);
     clv_status status = read_file(context, path, &files[index], &tensors[index], error);
     if (status == CLV_OK) continue;
     if (type->dtype != CLV_DTYPE_NONE) return status;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s '%s' is not a tensor, or has an unsupported element type", kind,
-                          inputs ? clv_graph_input_name(graph, index) : clv_graph_output_name(graph, index));
+    return cli_error_set(error, CLV_NOT_SUPPORTED, "%s '%s' is not a tensor, or has an unsupported element type", kind,
+                         inputs ? clv_graph_input_name(graph, index) : clv_graph_output_name(graph, index));
   }
   return CLV_OK;
 }
 
-static clv_status read_set(clv_context *context, clv__arena *arena, const char *folder, const clv_graph *graph, cli_data_set *set,
+static clv_status read_set(clv_context *context, cli_arena *arena, const char *folder, const clv_graph *graph, cli_data_set *set,
                            clv_error *error) {
   const uint32_t input_count = clv_graph_input_count(graph), output_count = clv_graph_output_count(graph);
   set->input_count = input_count;
   set->output_count = output_count;
-  set->inputs = clv__arena_allocate_zero(arena, input_count, sizeof *set->inputs);
-  set->outputs = clv__arena_allocate_zero(arena, output_count, sizeof *set->outputs);
-  set->files = clv__arena_allocate_zero(arena, (size_t)input_count + output_count, sizeof *set->files);
+  set->inputs = cli_arena_allocate_zero(arena, input_count, sizeof *set->inputs);
+  set->outputs = cli_arena_allocate_zero(arena, output_count, sizeof *set->outputs);
+  set->files = cli_arena_allocate_zero(arena, (size_t)input_count + output_count, sizeof *set->files);
   if (set->inputs == NULL || set->outputs == NULL || set->files == NULL)
-    return clv__error_memory(error, input_count * sizeof *set->inputs);
-  CLV__TRY(read_files(context, arena, folder, true, graph, set->files, set->inputs, input_count, error));
+    return cli_error_memory(error, input_count * sizeof *set->inputs);
+  CLI_TRY(read_files(context, arena, folder, true, graph, set->files, set->inputs, input_count, error));
   return read_files(context, arena, folder, false, graph, set->files + input_count, set->outputs, output_count, error);
 }
 
@@ -152,13 +153,13 @@ static int compare_numbers(const void *a, const void *b) {
 }
 
 /* Lists the numbers N of the folders test_data_set_N, ascending. */
-static clv_status list_sets(clv__arena *arena, const char *path, unsigned long **numbers, uint32_t *count, clv_error *error) {
+static clv_status list_sets(cli_arena *arena, const char *path, unsigned long **numbers, uint32_t *count, clv_error *error) {
   static const char prefix[] = "test_data_set_";
   *count = 0;
-  *numbers = clv__arena_allocate_zero(arena, MOST_SETS, sizeof **numbers);
-  if (*numbers == NULL) return clv__error_memory(error, MOST_SETS * sizeof **numbers);
+  *numbers = cli_arena_allocate_zero(arena, MOST_SETS, sizeof **numbers);
+  if (*numbers == NULL) return cli_error_memory(error, MOST_SETS * sizeof **numbers);
   DIR *entries = opendir(path);
-  if (entries == NULL) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot read the folder: %s", path, strerror(errno));
+  if (entries == NULL) return cli_error_set(error, CLV_IO_ERROR, "%s: cannot read the folder: %s", path, strerror(errno));
   for (struct dirent *entry; (entry = readdir(entries)) != NULL && *count < MOST_SETS;) {
     char *end;
     if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0) continue;
@@ -169,26 +170,26 @@ static clv_status list_sets(clv__arena *arena, const char *path, unsigned long *
   closedir(entries);
   qsort(*numbers, *count, sizeof **numbers, compare_numbers);
   if (*count == 0)
-    return clv__error_set(error, CLV_NOT_FOUND, "%s: contains no folder test_data_set_N, such as test_data_set_0", path);
+    return cli_error_set(error, CLV_NOT_FOUND, "%s: contains no folder test_data_set_N, such as test_data_set_0", path);
   return CLV_OK;
 }
 
-clv_status cli_test_read(clv_context *context, clv__arena *arena, const char *path, const clv_graph *graph, cli_data_set **sets,
+clv_status cli_test_read(clv_context *context, cli_arena *arena, const char *path, const clv_graph *graph, cli_data_set **sets,
                          uint32_t *count, clv_error *error) {
   unsigned long *numbers;
   *count = 0;
   uint32_t set_count;
-  CLV__TRY(list_sets(arena, path, &numbers, &set_count, error));
-  *sets = clv__arena_allocate_zero(arena, set_count, sizeof **sets);
-  if (*sets == NULL) return clv__error_memory(error, set_count * sizeof **sets);
+  CLI_TRY(list_sets(arena, path, &numbers, &set_count, error));
+  *sets = cli_arena_allocate_zero(arena, set_count, sizeof **sets);
+  if (*sets == NULL) return cli_error_memory(error, set_count * sizeof **sets);
   for (uint32_t i = 0; i < set_count; ++i) {
     char name[48];
     snprintf(name, sizeof name, "test_data_set_%lu", numbers[i]);
-    (*sets)[i].name = clv__arena_string(arena, name, strlen(name));
+    (*sets)[i].name = cli_arena_string(arena, name, strlen(name));
     const char *folder = join(arena, path, name);
-    if (folder == NULL || (*sets)[i].name == NULL) return clv__error_memory(error, strlen(path));
+    if (folder == NULL || (*sets)[i].name == NULL) return cli_error_memory(error, strlen(path));
     *count = i + 1; /* includes this set even if reading it fails, so that the caller releases it */
-    CLV__TRY(read_set(context, arena, folder, graph, &(*sets)[i], error));
+    CLI_TRY(read_set(context, arena, folder, graph, &(*sets)[i], error));
   }
   return CLV_OK;
 }

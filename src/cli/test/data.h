@@ -21,11 +21,10 @@ typedef struct cli_test_paths {
 
 /* Appends `path` if it contains a model.onnx; otherwise the test directories below it, by name; otherwise `path` itself. Paths
  * are in `arena`. */
-clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths,
-                         clv_error *error);
+clv_status cli_test_find(cli_arena *arena, const char *path, cli_test_paths *paths, clv_error *error);
 
 /* Reads every data set of a directory, in numeric order. Call cli_test_release() afterwards, also on failure. */
-clv_status cli_test_read(clv_context *context, clv__arena *arena, const char *path, const clv_graph *graph, cli_data_set **sets,
+clv_status cli_test_read(clv_context *context, cli_arena *arena, const char *path, const clv_graph *graph, cli_data_set **sets,
                          uint32_t *count, clv_error *error);
 void cli_test_release(cli_data_set *sets, uint32_t count);
 

@@ -27,13 +27,13 @@ static uint32_t choose(const clv_plan *base, uint32_t device_count, uint32_t nod
   return info->device;
 }
 
-clv_status cli_placement_pins(const clv_plan *base, const clv_devices *devices, uint64_t seed, clv__arena *arena,
+clv_status cli_placement_pins(const clv_plan *base, const clv_devices *devices, uint64_t seed, cli_arena *arena,
                               clv_assignment **out, uint32_t *out_count, clv_error *error) {
   clv_plan_info plan = {.struct_size = sizeof plan};
   clv_placed_node_info node = {.struct_size = sizeof node};
   clv_plan_get_info(base, &plan);
-  clv_assignment *pins = clv__arena_allocate_zero(arena, plan.node_count, sizeof *pins);
-  if (pins == NULL) return clv__error_memory(error, plan.node_count * sizeof *pins);
+  clv_assignment *pins = cli_arena_allocate_zero(arena, plan.node_count, sizeof *pins);
+  if (pins == NULL) return cli_error_memory(error, plan.node_count * sizeof *pins);
   uint64_t state = seed * 0xd1342543de82ef95u + 0x2545f4914f6cdd1du;
   uint32_t count = 0;
   for (uint32_t n = 0; clv_plan_node(base, n, &node); ++n) {
