@@ -60,7 +60,7 @@ def may_include(path, target):
         if there[0] == "backends":
             return here[1] == there[1] or there[1] in SHARED_BACKENDS
         return target.startswith(BACKEND_SEES)
-    if here[0] == "integrations":  # like any program: public headers, and the files of the same integration
+    if here[0] == "integrations" or here[:2] == ["src", "cli"]:  # like any program: public headers, and its own files
         return there[:2] == here[:2]
     if there[0] == "backends":  # only backends include each other; CMakeLists.txt lists the built-in ones
         return False
