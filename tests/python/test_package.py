@@ -397,6 +397,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it, and so would the child
     for test in (test_models, test_dtypes, test_strings, test_sizes_from_data, test_stopping, test_asyncio, test_plans, test_measuring, test_gnn, test_readme, test_errors):
         test()
     test_memory(10000 if arguments.all else 400)
