@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNAL_COUNT = sizeof signals / sizeof *signals };
 
 static int pipe_ends[2] = {-1, -1};
+static sem_t started; /* posted by the thread */
 static atomic_bool is_interrupted;
 static atomic_bool is_kept;
 static atomic_int caught; /* the first signal; 0: none */
@@ -63,6 +65,7 @@ void cli_interrupt_exit(const char *message, int status) {
  * results (cli_interrupt_keep()) may take longer. A second signal ends the process at once in both cases. */
 static void *watch(void *unused) {
   (void)unused;
+  sem_post(&started);
   int number, again = 0;
   sigset_t ours;
   fill_set(&ours);
@@ -92,7 +95,7 @@ void cli_interrupt_begin(void) {
   struct sigaction action, before;
   pthread_t thread;
   sigset_t all, old, ours;
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0 || sem_init(&started, 0, 0) != 0) return;
   if (fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK) != 0) return;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old); /* the new thread inherits this mask */
@@ -100,6 +103,9 @@ void cli_interrupt_begin(void) {
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (code != 0 || pthread_atfork(NULL, NULL, leave_to_system) != 0) return;
   pthread_detach(thread);
+  /* From here on, the thread allocates nothing before a signal comes. The process may fork: a child in which this thread held a
+   * lock of an allocator, such as the one of gcc 12's address sanitizer, would wait for it for ever. */
+  while (sem_wait(&started) != 0 && errno == EINTR) continue;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
